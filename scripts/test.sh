@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Runs every test: the Python SDK first, the Go module last, so that the go
+# command's summary stands at the end of the output.
+#
+#   STINT_LONG=1   rigs at full size instead of a tenth
+#
+# As root it runs the rigs that mount file systems or write cgroups too, by
+# setting STINT_ROOT_RIGS=1; for anybody else it ends by naming them.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+scripts/setup-test.sh
+# mkfs and losetup live where an ordinary user's PATH does not look.
+export PATH="$PATH:/usr/sbin:/sbin"
+
+timeout=20m
+if [[ "${STINT_LONG:-}" == 1 ]]; then
+	timeout=60m
+fi
+if [[ "$(id -u)" == 0 && "$(uname -s)" == Linux ]]; then
+	export STINT_ROOT_RIGS=1
+fi
+
+if [[ -d sdk/python/tests ]]; then
+	echo "python3 -m unittest discover (sdk/python)"
+	PYTHONDONTWRITEBYTECODE=1 python3 -m unittest discover -s sdk/python/tests -t sdk/python
+fi
+
+status=0
+CGO_ENABLED=1 "${GO:-go}" test -race -timeout "$timeout" ./... || status=$?
+
+if [[ "${STINT_ROOT_RIGS:-}" != 1 ]]; then
+	cat >&2 <<-'END'
+
+	==================================================================
+	 NOT RUN: the root rigs (file systems that fill up or lose power,
+	 cgroups, mounts). Run `sudo -E make test` on Linux to include them.
+	==================================================================
+	END
+fi
+exit "$status"
