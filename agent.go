@@ -1,0 +1,142 @@
+package stint
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Agent is how one loop of a session runs. The engine calls Loop from one
+// goroutine a session, many sessions at once, so an Agent keeps what belongs to a
+// session in its state.
+type Agent interface {
+	// Loop does one pass and says how to go on. An error fails the attempt; it is
+	// tried again as the retry policy says, unless [Fail] or [Retry] steer it. Code
+	// outside a step is run again freely after a crash: effects belong into steps.
+	// When ctx ends, return soon: the lease is lost, the session is stopped, or its
+	// time is up. A panic is an error that names the loop.
+	Loop(ctx context.Context, l Loop) (Next, error)
+}
+
+// AgentFunc is a function as an [Agent].
+type AgentFunc func(ctx context.Context, l Loop) (Next, error)
+
+// Loop calls f.
+func (f AgentFunc) Loop(ctx context.Context, l Loop) (Next, error) { return f(ctx, l) }
+
+// Loop is what an agent sees of its session during one loop. It belongs to the
+// goroutine that Loop was called in; only what DoAll calls
+// runs concurrently, and that does not call it.
+type Loop interface {
+	// Session is the session as of this loop's beginning.
+	Session() Session
+	// State is the checkpoint this loop began from, byte for byte; nil if there is none yet.
+	State() json.RawMessage
+	// Inbox is the messages taken for this loop, oldest first. Every attempt at a
+	// loop sees the same ones; those that come later wait for the next loop.
+	Inbox() []Message
+	// Do runs fn as a durable step and returns its result. Where the journal already
+	// has the step's result, that is returned and fn does not run. key is the
+	// idempotency key to hand to the outside: the same over attempts, restarts and
+	// machines. ErrParked means: return it. Other errors are fn's own, or [Invalid]
+	// for a step that breaks a rule, or [Limit] for a result beyond 32 MiB.
+	Do(ctx context.Context, s Step, fn func(ctx context.Context, key string) (Result, error)) (Result, error)
+	// DoAll runs fn for each of steps as one group, concurrently, and returns the
+	// results in the order of steps. The error is the first in that order.
+	DoAll(ctx context.Context, steps []Step, fn func(ctx context.Context, i int, key string) (Result, error)) ([]Result, error)
+}
+
+// Reporter is implemented by loops that can show what the agent is doing. Its
+// methods may be called from any goroutine while Loop runs.
+type Reporter interface {
+	// Progress sets the session's NOW line, at most 120 characters; it is shown
+	// within a second and not journaled.
+	Progress(headline string)
+	// Log adds output to the session's log: whole lines of "stdout", "stderr" or
+	// "log". It is journaled soon, in order, without waiting for it. p is copied.
+	Log(stream string, p []byte)
+}
+
+// Effect says what doing a step again means.
+type Effect string
+
+// The classes of effect. A step without one is [Once].
+const (
+	Read       Effect = "read"       // run again freely
+	Idempotent Effect = "idempotent" // run again with the same key
+	Once       Effect = "once"       // never run again by itself: after a crash between intent and result a person is asked
+)
+
+// StepKind says what a step is, for those who read the journal.
+type StepKind string
+
+// The kinds of steps. A step without one is [Custom].
+const (
+	Model  StepKind = "model"
+	Tool   StepKind = "tool"
+	Custom StepKind = "step"
+)
+
+// Step describes an effect before it happens. When a loop is begun again, the
+// same call must describe the same step: another name, kind or input is a
+// divergence, and the session waits for a person with both sides shown.
+type Step struct {
+	Name   string          `json:"name"` // 1 to 200 characters, shown to people: "github.list_issues"
+	Kind   StepKind        `json:"kind"`
+	Effect Effect          `json:"effect"`
+	Input  json.RawMessage `json:"input,omitempty"` // JSON; journaled with the step
+	// Timeout bounds one execution; 0: ten minutes. A Once step that runs into it is in doubt.
+	Timeout time.Duration `json:"-"`
+}
+
+// Result is what a step gave.
+type Result struct {
+	Data  json.RawMessage // JSON, at most 32 MiB; nil is stored as null
+	Usage Usage
+}
+
+// Next is how a loop ended well.
+type Next struct {
+	// State is what the next loop starts from: JSON, at most 32 MiB. nil keeps the
+	// state as it is.
+	State json.RawMessage
+	// Wait parks the session; nil goes on with the next loop at once.
+	Wait *Wait
+	// End ends the session with this loop; it wins over Wait.
+	End *End
+	// Headline is one line on what changed, for lists.
+	Headline string
+}
+
+// End is how a session ends.
+type End struct {
+	Outcome Status // Completed, Failed or Stopped; empty: Completed
+	Reason  string // one line
+	Result  json.RawMessage
+}
+
+// Do runs fn as a durable step whose result is a Go value, stored as JSON. A value
+// that JSON cannot hold is [Invalid], names the path to it, and leaves the journal
+// as it was.
+func Do[T any](ctx context.Context, l Loop, s Step, fn func(ctx context.Context, key string) (T, error)) (T, error) {
+	var out T
+	res, err := l.Do(ctx, s, func(ctx context.Context, key string) (Result, error) {
+		v, err := fn(ctx, key)
+		if err != nil {
+			return Result{}, err
+		}
+		b, err := Marshal(v)
+		if err != nil {
+			return Result{}, Definite(Fail(err))
+		}
+		return Result{Data: b}, nil
+	})
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(res.Data, &out); err != nil {
+		return out, &Error{Code: Invalid, Op: "step " + s.Name, Err: err,
+			Hint: "the journaled result no longer fits the Go type; change the type back, or restart from before this step"}
+	}
+	return out, nil
+}
