@@ -1,0 +1,286 @@
+package journal
+
+import (
+	"time"
+
+	"github.com/stint-dev/stint"
+)
+
+// Apply returns the session that e leads to from s. It checks that e may follow:
+// the next seq, no older epoch, a kind that is legal now. It does not check the
+// hash, which is [Verify]'s part; the result has e's.
+func Apply(s stint.Session, e stint.Entry) (stint.Session, error) {
+	d, err := typed(&e)
+	if err != nil {
+		return s, err
+	}
+	out := s
+	if err := apply(&out, &e, d); err != nil {
+		return s, err
+	}
+	out.HeadHash = e.Hash
+	return out, nil
+}
+
+// Fold applies es in order, starting from s (the zero Session for a whole
+// journal).
+func Fold(s stint.Session, es []stint.Entry) (stint.Session, error) {
+	for i := range es {
+		var err error
+		if s, err = Apply(s, es[i]); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// typed decodes the data of the kinds that change a session.
+func typed(e *stint.Entry) (any, error) {
+	switch e.Kind {
+	case stint.SessionCreated:
+		return Decode[Created](e)
+	case stint.SessionWaiting:
+		return Decode[Waiting](e)
+	case stint.SessionResumed:
+		return Decode[Resumed](e)
+	case stint.SessionEnded:
+		return Decode[Ended](e)
+	case stint.LineStarted:
+		return Decode[LineStarted](e)
+	case stint.LoopStarted:
+		return Decode[LoopStarted](e)
+	case stint.LoopCompleted:
+		return Decode[LoopCompleted](e)
+	case stint.LoopFailed:
+		return Decode[LoopFailed](e)
+	case stint.LimitChanged:
+		return Decode[LimitChanged](e)
+	case stint.StepCompleted, stint.StepFailed:
+		return Decode[StepDone](e)
+	}
+	return nil, nil
+}
+
+// apply changes s as e, with its data d, says.
+func apply(s *stint.Session, e *stint.Entry, d any) error {
+	if err := inOrder(s, e); err != nil {
+		return err
+	}
+	if err := allowed(s, e); err != nil {
+		return err
+	}
+	switch d := d.(type) {
+	case Created:
+		created(s, e, d)
+	case Waiting:
+		waiting(s, e, d)
+	case Resumed:
+		resumed(s, d)
+	case Ended:
+		ended(s, e, d)
+	case LineStarted:
+		lineStarted(s, e, d)
+	case LoopStarted:
+		if err := loopStarted(s, e, d); err != nil {
+			return err
+		}
+	case LoopCompleted:
+		loopCompleted(s, e, d)
+	case LoopFailed:
+		loopFailed(s, e, d)
+	case StepDone:
+		stepDone(s, e, d)
+	case LimitChanged:
+		s.Limits = d.Limits
+	}
+	switch e.Kind {
+	case stint.SessionReleased:
+		pause(s, e.At)
+		s.At.Parked = s.At.Open
+	case stint.StepRequested, stint.StepCompleted, stint.StepFailed:
+		s.At.Step = max(s.At.Step, e.Pos.Step)
+	}
+	s.Head, s.Updated = e.Seq, e.At
+	return nil
+}
+
+func inOrder(s *stint.Session, e *stint.Entry) error {
+	line := s.At.Line
+	if e.Kind == stint.LineStarted {
+		line++
+	}
+	switch {
+	case e.Session != s.ID && s.Head != 0:
+		return illegal(s, e, "belongs to session %s", e.Session)
+	case e.Seq != s.Head+1:
+		return illegal(s, e, "has seq %d after %d", e.Seq, s.Head)
+	case e.Pos.Line != line:
+		return illegal(s, e, "is on line %d, the session is on %d", e.Pos.Line, line)
+	}
+	return nil
+}
+
+// allowed says whether an entry of e's kind may follow in the session's status.
+func allowed(s *stint.Session, e *stint.Entry) error {
+	if (e.Kind == stint.SessionCreated) != (s.Head == 0) {
+		return illegal(s, e, "session.created is the first entry and no other")
+	}
+	switch e.Kind {
+	case stint.SessionCreated, stint.MessageTaken, stint.MessageRefused:
+		return nil
+	case stint.SessionResumed:
+		if s.Status == stint.Pending {
+			return illegal(s, e, "the session is not waiting and has not ended")
+		}
+		return nil
+	case stint.LineStarted:
+		return nil
+	}
+	if s.Status.Ended() {
+		return illegal(s, e, "the session has ended (%s)", s.Status)
+	}
+	switch e.Kind {
+	case stint.SessionEnded, stint.LimitChanged, stint.SessionReleased:
+		return nil
+	case stint.StepResolved:
+		return openLoop(s, e)
+	case stint.SessionWaiting:
+		if s.Status == stint.Waiting {
+			return illegal(s, e, "the session is waiting already")
+		}
+		return nil
+	}
+	if s.Status == stint.Waiting {
+		return illegal(s, e, "the session is waiting for %s", s.Wait.For)
+	}
+	switch e.Kind {
+	case stint.LoopStarted:
+		return nil
+	case stint.LoopCompleted, stint.LoopFailed, stint.OutputWritten,
+		stint.StepRequested, stint.StepCompleted, stint.StepFailed:
+		return openLoop(s, e)
+	}
+	return illegal(s, e, "no such kind of entry")
+}
+
+func openLoop(s *stint.Session, e *stint.Entry) error {
+	if !s.At.Open || e.Pos.Loop != s.At.Loop {
+		return illegal(s, e, "loop %d is not open", e.Pos.Loop)
+	}
+	return nil
+}
+
+func illegal(s *stint.Session, e *stint.Entry, format string, args ...any) error {
+	err := stint.Invalid.Errorf("journal", "%s cannot follow entry %d: "+format, append([]any{e.Kind, s.Head}, args...)...)
+	err.Session = s.ID
+	return err
+}
+
+func created(s *stint.Session, e *stint.Entry, d Created) {
+	*s = stint.Session{
+		ID: e.Session, Family: d.Family, Name: d.Name, Agent: d.Agent, Trigger: d.Trigger, Parent: d.Parent,
+		Labels: d.Labels, Limits: d.Limits, Status: stint.Pending, Created: e.At,
+	}
+}
+
+// pause closes a stretch of running time.
+func pause(s *stint.Session, at time.Time) {
+	if !s.At.Since.IsZero() {
+		s.Totals.Running += max(0, at.Sub(s.At.Since))
+		s.At.Since = time.Time{}
+	}
+}
+
+func waiting(s *stint.Session, e *stint.Entry, d Waiting) {
+	s.At.Parked = s.At.Open && (s.At.Parked || !s.At.Since.IsZero())
+	pause(s, e.At)
+	d.Since = e.At
+	s.Status, s.Reason, s.Wait = stint.Waiting, string(d.For), &d
+}
+
+func resumed(s *stint.Session, d Resumed) {
+	if s.Status.Ended() {
+		s.Totals.Restarts++
+		s.At.Parked, s.At.Failures, s.At.Deaths = false, nil, 0
+	}
+	s.Status, s.Reason, s.Wait, s.Ended = stint.Pending, d.Reason, nil, time.Time{}
+}
+
+func ended(s *stint.Session, e *stint.Entry, d Ended) {
+	pause(s, e.At)
+	s.At.Parked = false
+	s.Status, s.Reason, s.Wait, s.Ended = d.Outcome, d.Reason, nil, e.At
+}
+
+func stepDone(s *stint.Session, e *stint.Entry, d StepDone) {
+	if e.Kind == stint.StepFailed {
+		s.Totals.Errors++
+	} else {
+		s.Totals.Steps++
+	}
+	s.Totals.Usage = s.Totals.Usage.Add(d.Usage)
+}
+
+func lineStarted(s *stint.Session, e *stint.Entry, d LineStarted) {
+	pause(s, e.At)
+	s.Totals.Restarts++
+	s.At = stint.Place{Line: e.Pos.Line, Loop: d.From}
+	s.Checkpoint = d.Checkpoint
+	s.Checkpoint.Loop = d.From
+	if d.State.Enc != "" {
+		s.Checkpoint = d.State.checkpoint(s.Checkpoint, e.Seq)
+		s.Checkpoint.At = e.At
+	}
+	s.Status, s.Reason, s.Wait, s.Ended = stint.Pending, d.Reason, nil, time.Time{}
+	if d.Park {
+		s.Status, s.Reason = stint.Waiting, string(stint.ForOperator)
+		s.Wait = &stint.Wait{For: stint.ForOperator, Since: e.At, What: "rolled back to loop " + stint.Position{Loop: d.From}.String()}
+	}
+}
+
+func loopStarted(s *stint.Session, e *stint.Entry, d LoopStarted) error {
+	loop, attempt := s.Checkpoint.Loop+1, 1
+	if s.At.Open {
+		loop, attempt = s.At.Loop, s.At.Attempt+1
+		if s.At.Parked {
+			attempt--
+		}
+	}
+	if e.Pos.Loop != loop || e.Pos.Attempt != attempt || e.Pos.Step != 0 {
+		return illegal(s, e, "loop %d attempt %d was to begin, not loop %d attempt %d", loop, attempt, e.Pos.Loop, e.Pos.Attempt)
+	}
+	pause(s, s.Updated) // a runner that died ran until its newest entry at least
+	at := &s.At
+	if !at.Open {
+		at.Loop, at.Step, at.LoopSeq = loop, 0, e.Seq
+	}
+	if d.Prior == stint.Died {
+		at.Deaths++
+	}
+	if at.Attempt != attempt || !at.Open {
+		s.Totals.Attempts++
+	}
+	at.Attempt, at.Open, at.Parked, at.Since = attempt, true, false, e.At
+	s.Reason = ""
+	return nil
+}
+
+func loopCompleted(s *stint.Session, e *stint.Entry, d LoopCompleted) {
+	pause(s, e.At)
+	s.Totals.Loops++
+	s.Checkpoint = d.State.checkpoint(s.Checkpoint, e.Seq)
+	s.Checkpoint.Loop, s.Checkpoint.At = s.At.Loop, e.At
+	s.At = stint.Place{Line: s.At.Line, Loop: s.At.Loop, Attempt: s.At.Attempt}
+}
+
+func loopFailed(s *stint.Session, e *stint.Entry, d LoopFailed) {
+	pause(s, e.At)
+	s.Totals.Errors++
+	fs := s.At.Failures
+	if len(fs) >= maxFailures {
+		fs = fs[len(fs)-maxFailures+1:]
+	}
+	s.At.Failures = append(fs[:len(fs):len(fs)], e.At)
+	s.At.Parked = false
+	s.At.Error = d.Error
+}

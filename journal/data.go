@@ -1,0 +1,159 @@
+package journal
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/stint-dev/stint"
+)
+
+// Created is the data of session.created. The body is the input, which the first
+// loop gets as its first message.
+type Created struct {
+	Family  stint.ID          `json:"family"`
+	Name    string            `json:"name"`
+	Agent   stint.AgentRef    `json:"agent"`
+	Config  json.RawMessage   `json:"config,omitempty"` // the resolved definition that Agent.Pin is the hash of
+	Trigger stint.Trigger     `json:"trigger"`
+	Parent  stint.Parent      `json:"parent,omitzero"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	Limits  stint.Limits      `json:"limits"`
+}
+
+// LineStarted is the data of line.started: the session goes back to a checkpoint,
+// and what came after stays readable on the line that it leaves. The body, if
+// there is one, is the state that replaces the checkpoint's.
+type LineStarted struct {
+	From       int              `json:"from"` // keeps loops 1..From
+	Checkpoint stint.Checkpoint `json:"checkpoint"`
+	State      StateRef         `json:"state,omitzero"` // of the body
+	Reason     string           `json:"reason,omitempty"`
+	Plan       stint.Hash       `json:"plan,omitzero"`
+	Park       bool             `json:"park,omitempty"` // rollback: wait for the operator
+}
+
+// LoopStarted is the data of loop.started.
+type LoopStarted struct {
+	Why   string      `json:"why"`             // first, next, wake, retry, recover, restart
+	Prior stint.Prior `json:"prior,omitempty"` // how the lease before this one ended, with recover
+}
+
+// Rollup sums up the steps of a loop over all its attempts.
+type Rollup struct {
+	Steps   int         `json:"steps,omitempty"`
+	Models  int         `json:"models,omitempty"`
+	Tools   int         `json:"tools,omitempty"`
+	Effects int         `json:"effects,omitempty"` // steps that were not read
+	Errors  int         `json:"errors,omitempty"`
+	Usage   stint.Usage `json:"usage,omitzero"`
+}
+
+// LoopCompleted is the data of loop.completed, the wide roll-up that lists read.
+// The body is the state or its delta, as State says.
+type LoopCompleted struct {
+	Rollup
+	MS       int64    `json:"ms"` // from the loop's first beginning to its end, waits included
+	State    StateRef `json:"state"`
+	Headline string   `json:"headline,omitempty"`
+}
+
+// LoopFailed is the data of loop.failed: an attempt ended with an error.
+type LoopFailed struct {
+	Error string         `json:"error"`
+	Step  stint.Position `json:"step,omitzero"`
+	Final bool           `json:"final,omitempty"` // no further attempt can mend it
+}
+
+// StepRequested is the data of step.requested. The body is the step's input.
+type StepRequested struct {
+	Name   string         `json:"name"`
+	Kind   stint.StepKind `json:"kind"`
+	Effect stint.Effect   `json:"effect"`
+	Input  string         `json:"input,omitempty"` // short hash of the input, see [InputSum]
+}
+
+// StepDone is the data of step.completed and step.failed. The body is the result.
+type StepDone struct {
+	StepRequested
+	Args     json.RawMessage `json:"args,omitempty"` // the input itself where no step.requested carries it, at most 2 KiB
+	MS       int64           `json:"ms"`
+	Usage    stint.Usage     `json:"usage,omitzero"`
+	Error    string          `json:"error,omitempty"`
+	Definite bool            `json:"definite,omitempty"` // the error is the step's result, not a try that failed
+	Final    bool            `json:"final,omitempty"`
+}
+
+// StepResolved is the data of step.resolved. The body is the result, with
+// [Happened].
+type StepResolved struct {
+	Verdict Verdict `json:"verdict"`
+	Reason  string  `json:"reason,omitempty"`
+}
+
+// Waiting is the data of session.waiting.
+type Waiting = stint.Wait
+
+// Resumed is the data of session.resumed.
+type Resumed struct {
+	Why    string `json:"why"` // message, time, resume, restart, resolved, limit
+	Reason string `json:"reason,omitempty"`
+}
+
+// Released is the data of session.released.
+type Released struct {
+	Why string `json:"why"` // drain
+}
+
+// Ended is the data of session.ended. The body is the result.
+type Ended struct {
+	Outcome stint.Status `json:"outcome"`
+	Reason  string       `json:"reason,omitempty"`
+}
+
+// Taken is the data of message.taken and message.refused. The body is the
+// message's body.
+type Taken struct {
+	ID   string            `json:"id"`
+	Kind stint.MessageKind `json:"kind"`
+	From stint.Actor       `json:"from"`
+	At   time.Time         `json:"at"`
+	Data json.RawMessage   `json:"data,omitempty"`
+	Why  string            `json:"why,omitempty"` // of a refusal
+}
+
+// LimitChanged is the data of limit.changed.
+type LimitChanged struct {
+	Limits stint.Limits `json:"limits"`
+	Reason string       `json:"reason,omitempty"`
+}
+
+// Output is the data of output.written. The body is whole lines.
+type Output struct {
+	Stream string `json:"stream"`
+}
+
+// Command is the Data of a control message. Which members a kind reads is said at
+// each; the others must be zero.
+type Command struct {
+	Reason  string          `json:"reason,omitempty"`  // all
+	Now     bool            `json:"now,omitempty"`     // pause: cancel the step instead of waiting for its end
+	From    *int            `json:"from,omitempty"`    // restart, rollback: keep loops 1..From; nil: go on from the newest checkpoint
+	Head    stint.Seq       `json:"head,omitempty"`    // restart, rollback: the head the plan was made at; a moved one is refused
+	Plan    stint.Hash      `json:"plan,omitzero"`     // restart, rollback: hash of the plan that was shown
+	Step    *stint.Position `json:"step,omitempty"`    // resolve: which step
+	Verdict Verdict         `json:"verdict,omitempty"` // resolve
+	Result  json.RawMessage `json:"result,omitempty"`  // resolve: what the step gave, with Happened
+	Limits  *stint.Limits   `json:"limits,omitempty"`  // limit: the new ones, whole
+	State   json.RawMessage `json:"state,omitempty"`   // restart: replaces the checkpoint's state
+	Say     string          `json:"say,omitempty"`     // restart: a prompt for the first loop after it
+}
+
+// Verdict is a person's word on a step in doubt.
+type Verdict string
+
+// The verdicts.
+const (
+	Happened    Verdict = "happened" // the effect took place; Result, or null, becomes the step's result
+	NotHappened Verdict = "not"      // it did not: do it again under the same key
+	Unknown     Verdict = "unknown"  // nobody can tell: the loop goes on with a marker as the result
+)
