@@ -1,0 +1,176 @@
+package mem
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-dev/stint"
+)
+
+// minShort is the least length of a short id.
+const minShort = 4
+
+// Session implements [stint.Reader].
+func (s *Store) Session(_ context.Context, id stint.ID) (stint.Row, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.sessions[id]; r != nil {
+		return s.row(r, now()), nil
+	}
+	return stint.Row{}, notFound("session", id)
+}
+
+func (s *Store) row(r *record, at time.Time) stint.Row {
+	return stint.Row{Session: r.session, Short: r.short, Lease: r.lease, Live: s.live(r, at), Unread: len(r.inbox)}
+}
+
+// Sessions implements [stint.Reader]. Newest is by id, which sorts by creation.
+func (s *Store) Sessions(_ context.Context, f stint.Filter) ([]stint.Row, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var rows []stint.Row
+	for _, r := range s.sessions {
+		if row := s.row(r, now()); selects(&f, &row) {
+			rows = append(rows, row)
+		}
+	}
+	slices.SortFunc(rows, func(a, b stint.Row) int { return bytes.Compare(b.Session.ID[:], a.Session.ID[:]) })
+	return rows[:min(cmp.Or(f.Limit, 1_000), len(rows))], nil
+}
+
+// selects reports whether f wants row.
+func selects(f *stint.Filter, row *stint.Row) bool {
+	s := &row.Session
+	status := func(want stint.Status) bool {
+		return s.Status == want || want == stint.Running && s.Status == stint.Pending && row.Live
+	}
+	for name, value := range f.Labels {
+		if got, ok := s.Labels[name]; !ok || got != value {
+			return false
+		}
+	}
+	return (f.Statuses == nil || slices.ContainsFunc(f.Statuses, status)) &&
+		(!f.Open || !s.Status.Ended()) &&
+		(f.Agent == "" || f.Agent == s.Agent.Name) &&
+		(f.Name == "" || f.Name == s.Name) &&
+		(f.Short == "" || len(f.Short) >= minShort && strings.HasSuffix(s.ID.String(), f.Short)) &&
+		(f.Family.IsZero() || f.Family == s.Family) &&
+		(f.Trigger == "" || f.Trigger == s.Trigger.Kind) &&
+		(f.Since.IsZero() || !s.Created.Before(f.Since)) &&
+		(f.Before.IsZero() || s.Created.Before(f.Before)) &&
+		(f.After.IsZero() || bytes.Compare(s.ID[:], f.After[:]) < 0)
+}
+
+// shortest returns the shortest suffix of id that no session's id has.
+func (s *Store) shortest(id stint.ID) string {
+	full, n := id.String(), minShort
+	for other := range maps.Keys(s.sessions) {
+		for o := other.String(); n < len(full) && strings.HasSuffix(o, full[len(full)-n:]); {
+			n++
+		}
+	}
+	return full[len(full)-n:]
+}
+
+// Entries implements [stint.Reader]. A session that is not there has none.
+func (s *Store) Entries(_ context.Context, r stint.Range) ([]stint.Entry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var got []stint.Entry
+	if rec := s.sessions[r.Session]; rec != nil {
+		for _, e := range rec.entries {
+			if e.Seq > r.After && (r.Until == 0 || e.Seq <= r.Until) && (r.Kinds == nil || slices.Contains(r.Kinds, e.Kind)) {
+				got = append(got, e)
+			}
+		}
+	}
+	most := min(cmp.Or(r.Limit, 10_000), len(got))
+	if r.Last {
+		return got[len(got)-most:], nil
+	}
+	return got[:most], nil
+}
+
+// Inbox implements [stint.Reader]. A session that is not there has an empty one.
+func (s *Store) Inbox(_ context.Context, id stint.ID) ([]stint.Message, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.sessions[id]; r != nil {
+		return slices.Clone(r.inbox), nil
+	}
+	return nil, nil
+}
+
+// Send implements [stint.Sender]. Two sessions may get messages of one id. A message
+// sent again is not judged again: it is no error that its first sending ended the
+// session.
+func (s *Store) Send(_ context.Context, id stint.ID, m stint.Message) error {
+	if err := s.lock("send"); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	r := s.sessions[id]
+	if r == nil {
+		return notFound("send", id)
+	}
+	if m.ID == "" {
+		return stint.Invalid.Errorf("send", "a message needs an id, made by its sender")
+	}
+	if old, ok := r.sent[m.ID]; ok {
+		if old.Kind == m.Kind && old.From == m.From && bytes.Equal(old.Data, m.Data) && bytes.Equal(old.Body, m.Body) {
+			return nil
+		}
+		return refuse(stint.Conflict, "send", id, "give each message an id of its own; the first one stands",
+			"message %q was sent before with other content", m.ID)
+	}
+	if err := r.session.Accepts(m.Kind); err != nil {
+		return err
+	}
+	m.At = now()
+	r.sent[m.ID], r.inbox = m, append(r.inbox, m)
+	s.signal()
+	return nil
+}
+
+// Changed implements [stint.Watcher].
+func (s *Store) Changed(ctx context.Context) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch := make(chan struct{}, 1)
+	s.watchers[ch] = true
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watchers, ch)
+		close(ch)
+	})
+	return ch
+}
+
+// signal tells the watchers. The caller has the lock.
+func (s *Store) signal() {
+	for ch := range s.watchers {
+		select {
+		case ch <- struct{}{}:
+		default: // it has a value already
+		}
+	}
+}
+
+// Unread implements [stint.Watcher].
+func (s *Store) Unread(_ context.Context, holder string) ([]stint.ID, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []stint.ID
+	for id, r := range s.sessions {
+		if r.lease.Holder == holder && len(r.inbox) > 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
