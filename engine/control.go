@@ -1,0 +1,452 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/faultpoint"
+	"github.com/stint-dev/stint/journal"
+)
+
+// readInbox fetches the messages that nobody has taken.
+func (d *driver) readInbox() error {
+	ms, err := d.e.store.Inbox(d.w.ctx, d.lease.Session)
+	if err != nil {
+		return err
+	}
+	d.deliver(ms)
+	return nil
+}
+
+// deliver hands over the inbox as it is now. It may be called from any goroutine;
+// what must not wait for the next step boundary acts at once.
+func (d *driver) deliver(ms []stint.Message) {
+	d.mu.Lock()
+	d.inbox = d.inbox[:0:0]
+	urgent := false
+	for _, m := range ms {
+		if d.seen[m.ID] {
+			continue
+		}
+		d.inbox = append(d.inbox, m)
+		if m.Kind == stint.Kill || m.Kind == stint.Interrupt || m.Kind == stint.Pause && command(m).Now {
+			urgent = true
+		}
+	}
+	d.mu.Unlock()
+	if urgent {
+		d.stopAgent(errStop)
+	}
+}
+
+// command reads the arguments of a control message; bad ones are as good as none,
+// since the sender's side has checked them.
+func command(m stint.Message) (c journal.Command) {
+	if len(m.Data) > 0 {
+		if err := json.Unmarshal(m.Data, &c); err != nil {
+			return journal.Command{}
+		}
+	}
+	return c
+}
+
+// hasControl reports whether a message waits that acts between steps.
+func (d *driver) hasControl() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, m := range d.inbox {
+		if m.Kind.Control() {
+			return true
+		}
+	}
+	return false
+}
+
+// boundary is asked at every step: must the session stop here?
+func (d *driver) boundary() *parking {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.lostErr != nil:
+		return &parking{lost: true}
+	case d.over != nil:
+		return d.over
+	}
+	for i := range d.inbox {
+		if p := stops(&d.inbox[i]); p != nil {
+			return p
+		}
+	}
+	if d.draining {
+		return &parking{drain: true}
+	}
+	return nil
+}
+
+// stops says what a control message makes of a session that runs: parked, ended,
+// or nothing that a step boundary has to care about. A restart or a rollback ends
+// the loop, and [driver.control] then does the rest.
+func stops(m *stint.Message) *parking {
+	c := command(*m)
+	switch m.Kind {
+	case stint.Stop, stint.Kill:
+		return &parking{by: m, end: &stint.End{Outcome: stint.Canceled, Reason: canceled(m, c)}}
+	case stint.Pause:
+		return &parking{by: m, wait: &stint.Wait{For: stint.ForOperator, What: or(c.Reason, "paused"), Who: string(m.From)}}
+	case stint.Interrupt:
+		return &parking{by: m, wait: &stint.Wait{For: stint.ForMessage, What: or(c.Reason, "interrupted"), Wakes: []stint.MessageKind{stint.Prompt}}}
+	case stint.Restart, stint.Rollback:
+		return &parking{again: true}
+	}
+	return nil
+}
+
+func canceled(m *stint.Message, c journal.Command) string {
+	s := "by " + string(m.From)
+	if c.Reason != "" {
+		s += ": " + c.Reason
+	}
+	return s
+}
+
+func or(s, def string) string {
+	if s == "" {
+		return def
+	}
+	return s
+}
+
+// control acts on the control messages of a session whose loop is not running. It
+// returns how the session stops, if one of them stops it.
+// With settle nothing is run afterwards, so what begins a session again is left for
+// the runner that will.
+func (d *driver) control(settle bool) (*parking, error) {
+	for {
+		m, ok := d.nextControl(settle)
+		if !ok {
+			return nil, nil
+		}
+		s := d.w.session()
+		if s.Status.Ended() && m.Kind != stint.Restart && m.Kind != stint.Rollback {
+			if err := d.refuse(m, "the session has ended ("+string(s.Status)+")"); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if p := stops(&m); p != nil && !p.again {
+			return p, nil
+		}
+		if err := d.obey(&s, m); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// obey does what a message asks that does not stop the session.
+func (d *driver) obey(s *stint.Session, m stint.Message) error {
+	c := command(m)
+	switch m.Kind {
+	case stint.Resume:
+		return d.resume(s, m, c)
+	case stint.Resolve:
+		return d.resolve(s, m, c)
+	case stint.SetLimit:
+		return d.setLimits(s, m, c)
+	case stint.Restart, stint.Rollback:
+		return d.goBack(s, m, c)
+	}
+	return d.refuse(m, "this runner does not know messages of kind "+string(m.Kind))
+}
+
+// nextControl takes the oldest control message off the list.
+func (d *driver) nextControl(settle bool) (stint.Message, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, m := range d.inbox {
+		if settle && m.Kind == stint.Restart {
+			return stint.Message{}, false
+		}
+		if m.Kind.Control() {
+			d.inbox = append(d.inbox[:i:i], d.inbox[i+1:]...)
+			return m, true
+		}
+	}
+	return stint.Message{}, false
+}
+
+// take records that the session took m.
+func (d *driver) take(m stint.Message, why string) error {
+	kind := stint.MessageTaken
+	if why != "" {
+		kind = stint.MessageRefused
+	}
+	s := d.w.session()
+	pos := stint.Position{Loop: s.At.Loop, Attempt: s.At.Attempt}
+	d.mu.Lock()
+	d.seen[m.ID] = true
+	d.mu.Unlock()
+	if !strings.HasSuffix(m.ID, saySuffix) {
+		d.w.take(m.ID)
+	}
+	_, err := d.w.add(journal.Draft{Kind: kind, Pos: pos, Actor: m.From, Body: m.Body,
+		Data: journal.Taken{ID: m.ID, Kind: m.Kind, From: m.From, At: m.At, Data: m.Data, Why: why}})
+	return err
+}
+
+// saySuffix marks the prompt that came inside a restart.
+const saySuffix = "/say"
+
+// say queues the prompt that came inside a restart, for the loop that begins now.
+func (d *driver) say(m stint.Message, c journal.Command) {
+	if c.Say == "" {
+		return
+	}
+	d.mu.Lock()
+	d.inbox = append(d.inbox, stint.Message{ID: m.ID + saySuffix, Kind: stint.Prompt, From: m.From, At: m.At, Body: []byte(c.Say)})
+	d.mu.Unlock()
+}
+
+func (d *driver) refuse(m stint.Message, why string) error { return d.take(m, why) }
+
+// takePrompts takes the prompts for the loop that begins at pos.
+func (d *driver) takePrompts(pos stint.Position) ([]stint.Message, error) {
+	d.mu.Lock()
+	var prompts, rest []stint.Message
+	for _, m := range d.inbox {
+		if m.Kind == stint.Prompt {
+			prompts = append(prompts, m)
+		} else {
+			rest = append(rest, m)
+		}
+	}
+	d.inbox = rest
+	d.mu.Unlock()
+	for _, m := range prompts {
+		if err := d.take(m, ""); err != nil {
+			return nil, err
+		}
+	}
+	return prompts, nil
+}
+
+// firstInput is the input of the session as a message.
+func (d *driver) firstInput() ([]stint.Message, error) {
+	if d.input == nil {
+		es, err := d.e.store.Entries(d.ctx, stint.Range{Session: d.lease.Session, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(es) == 0 {
+			return nil, stint.Corrupt.Errorf("inbox", "the journal has no first entry")
+		}
+		m := stint.Message{ID: "input", Kind: stint.Prompt, From: es[0].Actor, At: es[0].At, Body: es[0].Body}
+		if !es[0].Blob.IsZero() {
+			if m.Body, err = d.e.store.Blob(d.ctx, d.family, es[0].Blob); err != nil {
+				return nil, err
+			}
+		}
+		d.input = &m
+	}
+	if len(d.input.Body) == 0 {
+		return nil, nil
+	}
+	return []stint.Message{*d.input}, nil
+}
+
+// wake ends a wait whose reason is gone: its time has come, or a message that it
+// waits for is there.
+func (d *driver) wake() *parking {
+	s := d.w.session()
+	if s.Status != stint.Waiting {
+		return nil
+	}
+	why := ""
+	if !s.Wait.Until.IsZero() && !faultpoint.Now().Before(s.Wait.Until) {
+		why = "time"
+	}
+	d.mu.Lock()
+	for _, m := range d.inbox {
+		if !m.Kind.Control() && s.WokenBy(m.Kind) {
+			why = "message"
+		}
+	}
+	d.mu.Unlock()
+	if why == "" {
+		return nil
+	}
+	if _, err := d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: d.here(), Data: journal.Resumed{Why: why}}); err != nil {
+		return &parking{lost: true}
+	}
+	return nil
+}
+
+func (d *driver) here() stint.Position {
+	s := d.w.session()
+	return stint.Position{Loop: s.At.Loop, Attempt: s.At.Attempt}
+}
+
+func (d *driver) resume(s *stint.Session, m stint.Message, c journal.Command) error {
+	if s.Status != stint.Waiting {
+		return d.refuse(m, "the session is not waiting")
+	}
+	if s.Wait.For == stint.ForApproval {
+		return d.refuse(m, "the session waits for a decision: approve or deny it")
+	}
+	if err := d.take(m, ""); err != nil {
+		return err
+	}
+	_, err := d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: d.here(), Actor: m.From, Data: journal.Resumed{Why: "resume", Reason: c.Reason}})
+	return err
+}
+
+func (d *driver) setLimits(s *stint.Session, m stint.Message, c journal.Command) error {
+	if c.Limits == nil {
+		return d.refuse(m, "the message names no limits")
+	}
+	if err := d.take(m, ""); err != nil {
+		return err
+	}
+	if _, err := d.w.add(journal.Draft{Kind: stint.LimitChanged, Pos: d.here(), Actor: m.From, Data: journal.LimitChanged{Limits: *c.Limits, Reason: c.Reason}}); err != nil {
+		return err
+	}
+	if s.Status != stint.Waiting || s.Wait.For != stint.ForBudget {
+		return nil
+	}
+	_, err := d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: d.here(), Actor: m.From, Data: journal.Resumed{Why: "limit", Reason: c.Reason}})
+	return err
+}
+
+// resolve settles a step in doubt by a person's word.
+func (d *driver) resolve(s *stint.Session, m stint.Message, c journal.Command) error {
+	if s.Status != stint.Waiting || s.Wait.For != stint.ForDoubt || c.Step == nil {
+		return d.refuse(m, "the session has no step in doubt")
+	}
+	want := s.Wait.Step
+	if c.Step.Loop != want.Loop || c.Step.Step != want.Step || c.Step.Sub != want.Sub {
+		return d.refuse(m, fmt.Sprintf("the step in doubt is %s, not %s", want, *c.Step))
+	}
+	body := []byte(nil)
+	switch c.Verdict {
+	case journal.Happened:
+		if body = c.Result; body == nil {
+			body = []byte("null")
+		}
+	case journal.NotHappened, journal.Unknown:
+	default:
+		return d.refuse(m, fmt.Sprintf("%q is no verdict: happened, not, or unknown", c.Verdict))
+	}
+	d.place = s.At
+	p, _, err := d.loadPast(d.ctx)
+	if err != nil {
+		return err
+	}
+	if st := p.at(want.Step, want.Sub); st == nil || !st.requested || st.done != nil {
+		return d.refuse(m, "the agent's step differs from the recorded one, which no verdict settles: mend the agent and resume, or restart from an earlier loop")
+	}
+	if err := d.take(m, ""); err != nil {
+		return err
+	}
+	want.Line = s.At.Line
+	if _, err := d.w.add(journal.Draft{Kind: stint.StepResolved, Pos: want, Actor: m.From, Body: body,
+		Data: journal.StepResolved{Verdict: c.Verdict, Reason: c.Reason}}); err != nil {
+		return err
+	}
+	_, err = d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: d.here(), Actor: m.From, Data: journal.Resumed{Why: "resolved"}})
+	return err
+}
+
+// goBack restarts the session, or rolls it back.
+func (d *driver) goBack(s *stint.Session, m stint.Message, c journal.Command) error {
+	if c.Head != 0 && c.Head != s.Head {
+		return d.refuse(m, fmt.Sprintf("the plan was made at entry %d, the journal is at %d: look again", c.Head, s.Head))
+	}
+	if c.From == nil && m.Kind == stint.Restart && c.State == nil {
+		return d.restartHere(s, m, c)
+	}
+	from := s.Checkpoint.Loop
+	if c.From != nil {
+		from = *c.From
+	}
+	cp, err := d.e.checkpointAt(d.ctx, s, from)
+	if errors.Is(err, stint.NotFound) {
+		return d.refuse(m, errors.Unwrap(err).Error())
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.take(m, ""); err != nil {
+		return err
+	}
+	data := journal.LineStarted{From: from, Checkpoint: cp, Reason: c.Reason, Plan: c.Plan, Park: m.Kind == stint.Rollback}
+	var body []byte
+	if c.State != nil {
+		data.State, body, err = journal.WriteState(stint.Checkpoint{}, nil, c.State, nil)
+		if err != nil {
+			return err
+		}
+	}
+	pos := stint.Position{Loop: from}
+	if _, err := d.w.add(journal.Draft{Kind: stint.LineStarted, Pos: pos, Actor: m.From, Data: data, Body: body}); err != nil {
+		return err
+	}
+	d.say(m, c)
+	return d.afterMove(c)
+}
+
+// restartHere goes on from the newest checkpoint, on the same line: the loop that
+// was open begins again with its finished steps answered.
+func (d *driver) restartHere(s *stint.Session, m stint.Message, c journal.Command) error {
+	if err := d.take(m, ""); err != nil {
+		return err
+	}
+	d.say(m, c)
+	if s.Status == stint.Pending {
+		return nil
+	}
+	_, err := d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: d.here(), Actor: m.From, Data: journal.Resumed{Why: "restart", Reason: c.Reason}})
+	return err
+}
+
+// afterMove takes up the state of the checkpoint that the session now stands on.
+func (d *driver) afterMove(c journal.Command) error {
+	s := d.w.session()
+	d.place = s.At
+	if c.State != nil {
+		d.state = c.State
+		return nil
+	}
+	var err error
+	d.state, err = d.e.state(d.ctx, &s)
+	return err
+}
+
+// fence ends a drive whose lease is lost.
+func (d *driver) fence(err error) {
+	d.mu.Lock()
+	if d.lostErr == nil {
+		d.lostErr = err
+	}
+	d.mu.Unlock()
+	d.cancel(err)
+}
+
+func (d *driver) isDraining() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.draining
+}
+
+func (d *driver) isLost() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lostErr != nil
+}
+
+// stopping reports whether the session is being taken from the agent.
+func (d *driver) stopping() bool {
+	return context.Cause(d.ctx) != nil
+}

@@ -1,0 +1,472 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/faultpoint"
+	"github.com/stint-dev/stint/internal/jsonx"
+	"github.com/stint-dev/stint/journal"
+)
+
+// driver drives one claimed session in one goroutine, from its claim to the moment
+// it is given back.
+type driver struct {
+	e      *Engine
+	lease  stint.Lease
+	w      *writer
+	agent  Agent
+	family stint.ID
+	input  *stint.Message // what session.created carries
+	place  stint.Place    // of the loop under way
+	prior  stint.Prior    // how the lease before this one ended, until a loop has recorded it
+	state  json.RawMessage
+	ctx    context.Context // of the agent
+	cancel context.CancelCauseFunc
+	once   atomic.Int32 // once steps under way
+
+	signals
+	pulse pulse
+}
+
+// signals is what reaches a driver from other goroutines.
+type signals struct {
+	mu       sync.Mutex
+	inbox    []stint.Message // read, not taken
+	seen     map[string]bool // ids of those taken in this drive
+	draining bool
+	lostErr  error
+	timer    *time.Timer
+	over     *parking // the limit that the timer found used up
+}
+
+// parking is why a loop stops before its end, or a session after one.
+type parking struct {
+	wait  *stint.Wait
+	end   *stint.End
+	drain bool
+	again bool // a message has to be acted on between loops, and the drive goes on
+	lost  bool
+	by    *stint.Message // the message that asked for it
+}
+
+// errStop cancels an agent whose session must stop now.
+var errStop = errors.New("the session was stopped")
+
+// drive runs the session until it parks, ends or is lost. The returned error is
+// for the log: what concerns the session is in its journal.
+func (d *driver) drive(ctx context.Context, settle bool) error {
+	d.mu.Lock()
+	d.ctx, d.cancel = context.WithCancelCause(ctx)
+	d.mu.Unlock()
+	defer d.cancel(nil)
+	defer d.stopTimer()
+	if err := d.load(); err != nil {
+		return d.quit(err)
+	}
+	for {
+		done, err := d.pass(settle)
+		if err != nil {
+			return d.quit(err)
+		}
+		if done {
+			return nil
+		}
+	}
+}
+
+// pass does what stands before the next loop, and then that loop.
+func (d *driver) pass(settle bool) (done bool, err error) {
+	if err := d.readInbox(); err != nil {
+		return false, err
+	}
+	p, err := d.control(settle)
+	if err != nil {
+		return false, err
+	}
+	if p == nil {
+		p = d.wake()
+	}
+	s := d.w.session()
+	switch {
+	case p != nil:
+		return true, d.leave(p)
+	case s.Status != stint.Pending || settle || d.isDraining():
+		return true, d.giveBack()
+	}
+	if why, on := journal.Brake(&s, faultpoint.Now()); on {
+		return true, d.leave(&parking{end: &stint.End{Outcome: stint.Failed, Reason: why}})
+	}
+	if p := d.overLimit(stint.Step{}); p != nil {
+		return true, d.leave(p)
+	}
+	return d.loops()
+}
+
+// quit ends a drive that an error cut short: the store failed, the journal is
+// corrupt, or the agent cannot be made. The lease is given back if it can be.
+func (d *driver) quit(err error) error {
+	if d.isLost() || d.w == nil {
+		return err
+	}
+	if errors.Is(err, stint.Corrupt) {
+		d.w.abandon(err)
+		return err
+	}
+	_ = d.giveBack()
+	return err
+}
+
+// giveBack releases the lease without an entry of its own.
+func (d *driver) giveBack() error {
+	d.w.flush(true)
+	return d.w.wait()
+}
+
+// load reads what the drive needs: the fold, the agent, the state.
+func (d *driver) load() error {
+	row, err := d.e.store.Session(d.ctx, d.lease.Session)
+	if err != nil {
+		return err
+	}
+	d.family = row.Session.Family
+	w := &writer{ctx: context.WithoutCancel(d.ctx), store: d.e.store, lease: d.lease, s: row.Session, lost: d.fence}
+	d.mu.Lock()
+	d.w = w
+	d.mu.Unlock()
+	if d.agent, err = d.e.agentFor(d.ctx, &row.Session); err != nil {
+		return err
+	}
+	if d.state, err = d.e.state(d.ctx, &row.Session); err != nil {
+		return err
+	}
+	d.watch()
+	return nil
+}
+
+// loops runs loops until one of them parks or ends the session.
+func (d *driver) loops() (bool, error) {
+	l, err := d.open()
+	if err != nil {
+		return false, err
+	}
+	for {
+		next, err := d.call(l)
+		p, err := d.close(l, next, err)
+		if err != nil {
+			return false, err
+		}
+		if p != nil && !p.again {
+			return true, d.leave(p)
+		}
+		if p != nil || d.hasControl() {
+			return false, nil
+		}
+		if l, err = d.begin("next"); err != nil {
+			return false, err
+		}
+		if err := d.w.sync(); err != nil {
+			return false, err
+		}
+		d.told()
+		faultpoint.Hit(faultpoint.AtLoopEnd)
+	}
+}
+
+// open begins a loop, or an open one again.
+func (d *driver) open() (*loop, error) {
+	s := d.w.session()
+	why := "next"
+	switch {
+	case s.At.Open && s.At.Parked:
+		why = "wake"
+	case s.At.Open && len(s.At.Failures) > 0 && s.At.Since.IsZero():
+		why = "retry"
+	case s.At.Open:
+		why = "recover"
+	case s.Checkpoint.Loop == 0 && s.At.Line == 0:
+		why = "first"
+	}
+	l, err := d.begin(why)
+	if err != nil {
+		return nil, err
+	}
+	d.w.flush(false)
+	return l, nil
+}
+
+// begin makes the entries that begin a loop, and takes the prompts for it.
+func (d *driver) begin(why string) (*loop, error) {
+	s := d.w.session()
+	again := s.At.Open
+	pos := stint.Position{Loop: s.Checkpoint.Loop + 1, Attempt: 1}
+	if again {
+		pos.Loop, pos.Attempt = s.At.Loop, s.At.Attempt+1
+		if s.At.Parked {
+			pos.Attempt--
+		}
+	}
+	data := journal.LoopStarted{Why: why}
+	if d.prior != stint.Released {
+		data.Prior, d.prior = d.prior, stint.Released // counts once
+	}
+	if _, err := d.w.add(journal.Draft{Kind: stint.LoopStarted, Pos: pos, Data: data}); err != nil {
+		return nil, err
+	}
+	s = d.w.session()
+	d.place = s.At
+	l := &loop{d: d, start: s, state: d.state, past: past{}}
+	if pos.Loop == 1 {
+		in, err := d.firstInput()
+		if err != nil {
+			return nil, err
+		}
+		l.inbox = append(l.inbox, in...)
+	}
+	if again {
+		if err := d.w.sync(); err != nil { // what is read back must be there
+			return nil, err
+		}
+		p, taken, err := d.loadPast(d.ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.past = p
+		l.inbox = append(l.inbox, taken...)
+		return l, nil
+	}
+	taken, err := d.takePrompts(pos)
+	l.inbox = append(l.inbox, taken...)
+	return l, err
+}
+
+// call runs the agent and turns a panic into an error.
+func (d *driver) call(l *loop) (next stint.Next, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic in loop %d: %v\n%s", d.place.Loop, p, debug.Stack())
+		}
+	}()
+	return d.agent.Loop.Loop(d.ctx, l)
+}
+
+// close ends a loop: it parks, completes or fails it, and says whether the session
+// stops there.
+func (d *driver) close(l *loop, next stint.Next, err error) (*parking, error) {
+	if d.isLost() {
+		return &parking{lost: true}, nil
+	}
+	if l.park == nil && err != nil {
+		l.park = d.boundary() // an agent that was told to stop may say so in its own words
+	}
+	if l.park != nil {
+		return l.park, nil
+	}
+	if err == nil {
+		if p := l.past.left(l.step); p != nil {
+			return l.skipped(p), nil
+		}
+		var ref journal.StateRef
+		var body []byte
+		if ref, body, err = d.newState(next.State); err == nil {
+			return d.complete(l, next, ref, body)
+		}
+		if stint.CodeOf(err) == stint.Corrupt || stint.CodeOf(err) == stint.Unavailable {
+			return nil, err
+		}
+		err = stint.Fail(err)
+	}
+	return d.failed(err)
+}
+
+// newState encodes the state that a loop returned.
+func (d *driver) newState(state json.RawMessage) (journal.StateRef, []byte, error) {
+	s := d.w.session()
+	if state == nil {
+		return journal.StateRef{Enc: journal.Same, Size: s.Checkpoint.Size}, nil, nil
+	}
+	if len(state) > journal.MaxBody {
+		err := stint.Limit.Errorf("state", "the state would be %d bytes; at most %d fit", len(state), journal.MaxBody)
+		err.Hint = "keep large content in a file or a database and store where it lies"
+		return journal.StateRef{}, nil, err
+	}
+	if err := jsonx.Check(state, jsonx.Limits{}); err != nil {
+		return journal.StateRef{}, nil, stint.Invalid.Errorf("state", "the state that loop %d returned is not JSON: %v", d.place.Loop, err)
+	}
+	return journal.WriteState(s.Checkpoint, d.state, state, d.e.source(d.ctx, &s))
+}
+
+// complete records the end of a loop and what it leads to.
+func (d *driver) complete(l *loop, next stint.Next, ref journal.StateRef, body []byte) (*parking, error) {
+	faultpoint.Hit(faultpoint.AtCheckpoint)
+	data := journal.LoopCompleted{Rollup: l.roll, MS: time.Since(l.start.Updated).Milliseconds(), State: ref, Headline: clip(next.Headline, 200)}
+	pos := l.at(0, 0)
+	if _, err := d.w.add(journal.Draft{Kind: stint.LoopCompleted, Pos: pos, Data: data, Body: body}); err != nil {
+		return nil, err
+	}
+	if next.State != nil {
+		d.state = next.State
+	}
+	s := d.w.session()
+	d.place = s.At
+	switch {
+	case next.End != nil:
+		return &parking{end: next.End}, nil
+	case d.agent.Done != nil:
+		done, err := d.agent.Done(s, d.state)
+		if err != nil {
+			return &parking{end: &stint.End{Outcome: stint.Failed, Reason: "stop condition: " + oneLine(err)}}, nil
+		}
+		if done {
+			return &parking{end: &stint.End{Outcome: stint.Completed, Reason: "stop condition met", Result: d.state}}, nil
+		}
+	}
+	if next.Wait != nil {
+		return &parking{wait: next.Wait}, nil
+	}
+	if p := d.boundary(); p != nil {
+		return p, nil
+	}
+	return d.overLimit(stint.Step{}), nil
+}
+
+// failed records a failed attempt and says what follows: another one later, or the
+// end.
+func (d *driver) failed(err error) (*parking, error) {
+	after, final, _ := steering(err)
+	text := oneLine(err)
+	pos := stint.Position{Loop: d.place.Loop, Attempt: d.place.Attempt}
+	if _, err := d.w.add(journal.Draft{Kind: stint.LoopFailed, Pos: pos, Actor: stint.ByAgent,
+		Data: journal.LoopFailed{Error: text, Final: final}}); err != nil {
+		return nil, err
+	}
+	s := d.w.session()
+	retry := d.agent.Retry.withDefaults()
+	n := len(s.At.Failures)
+	why, brake := journal.Brake(&s, faultpoint.Now())
+	switch {
+	case final:
+		return &parking{end: &stint.End{Outcome: stint.Failed, Reason: text}}, nil
+	case brake:
+		return &parking{end: &stint.End{Outcome: stint.Failed, Reason: why}}, nil
+	case retry.Attempts > 0 && s.At.Attempt >= retry.Attempts:
+		return &parking{end: &stint.End{Outcome: stint.Failed, Reason: fmt.Sprintf("%d attempts of loop %d failed, the last: %s", s.At.Attempt, s.At.Loop, text)}}, nil
+	}
+	delay := max(after, retry.delay(n, d.e.random()))
+	return &parking{wait: &stint.Wait{For: stint.ForRetry, Until: faultpoint.Now().Add(delay), What: text}}, nil
+}
+
+// leave records why the session stops here and gives the lease back, in one
+// commit.
+func (d *driver) leave(p *parking) error {
+	if p.lost || d.isLost() {
+		return d.lostErr
+	}
+	if p.by != nil {
+		if err := d.take(*p.by, ""); err != nil {
+			return err
+		}
+	}
+	s := d.w.session()
+	draft := journal.Draft{Pos: stint.Position{Loop: s.At.Loop, Attempt: s.At.Attempt}}
+	if p.by != nil {
+		draft.Actor = p.by.From
+	}
+	switch {
+	case p.drain && s.At.Open:
+		draft.Kind, draft.Data = stint.SessionReleased, journal.Released{Why: "drain"}
+	case p.drain:
+		return d.giveBack()
+	case p.end != nil:
+		end := *p.end
+		if end.Outcome == "" {
+			end.Outcome = stint.Completed
+		}
+		draft.Kind, draft.Data = stint.SessionEnded, journal.Ended{Outcome: end.Outcome, Reason: clip(end.Reason, 1000)}
+		draft.Body = end.Result
+		faultpoint.Hit(faultpoint.AtClose)
+	default:
+		draft.Kind, draft.Data = stint.SessionWaiting, waitData(p.wait)
+	}
+	if s.Status == stint.Waiting && p.wait != nil {
+		if _, err := d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: draft.Pos, Data: journal.Resumed{Why: string(p.wait.For)}}); err != nil {
+			return err
+		}
+	}
+	if _, err := d.w.add(draft); err != nil {
+		return err
+	}
+	if err := d.giveBack(); err != nil {
+		return err
+	}
+	faultpoint.Hit(faultpoint.RecordedNotAcked)
+	d.told()
+	if p.wait != nil && !p.wait.Until.IsZero() {
+		d.e.wakeAt(p.wait.Until)
+	}
+	return nil
+}
+
+// waitData bounds what an agent says of its wait, and lets a prompt end a wait for
+// one.
+func waitData(w *stint.Wait) journal.Waiting {
+	out := *w
+	out.What, out.Who = clip(out.What, 1000), clip(out.Who, 200)
+	if out.For == "" {
+		out.For = stint.ForMessage
+		if !out.Until.IsZero() {
+			out.For = stint.ForTime
+		}
+	}
+	if out.For == stint.ForMessage && len(out.Wakes) == 0 {
+		out.Wakes = []stint.MessageKind{stint.Prompt}
+	}
+	out.Until = out.Until.UTC().Truncate(time.Microsecond)
+	return out
+}
+
+// told tells an observer of what is durable now.
+func (d *driver) told() {
+	if d.e.opt.Observe != nil {
+		d.e.opt.Observe(d.w.session())
+	}
+}
+
+// clip bounds a line that comes from an agent.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+// oneLine is an error as it stands in entries: its first line, at most 1,000 bytes.
+func oneLine(err error) string {
+	s, _, _ := strings.Cut(err.Error(), "\n")
+	return clip(s, 1000)
+}
+
+// steering reads what Retry, Fail and Definite put around err.
+func steering(err error) (after time.Duration, final, definite bool) {
+	for err != nil {
+		var s interface {
+			error
+			Steer() (time.Duration, bool, bool)
+		}
+		if !errors.As(err, &s) {
+			break
+		}
+		a, f, d := s.Steer()
+		after, final, definite = max(after, a), final || f, definite || d
+		err = errors.Unwrap(s)
+	}
+	return after, final, definite
+}

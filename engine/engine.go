@@ -1,0 +1,397 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/faultpoint"
+	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/journal"
+)
+
+// Engine drives sessions of one store in this process. All methods may be called
+// from any goroutine.
+type Engine struct {
+	store  stint.Store
+	opt    Options
+	ctx    context.Context // of the engine's own goroutines and of commits
+	cancel context.CancelFunc
+	unhold func() error
+	wg     sync.WaitGroup
+	kick   chan struct{} // there may be something to claim
+
+	mu      sync.Mutex
+	agents  map[string]Agent     // by runtime and name, the ones in code
+	pinned  map[stint.Hash]Agent // resolved, by pin
+	drivers map[stint.ID]*driver
+	renewed time.Time // when the leases were renewed last
+}
+
+// holder is implemented by stores whose leases depend on a lock of the runner's
+// process.
+type holder interface {
+	Hold(ctx context.Context, holder string) (release func() error, err error)
+}
+
+// New makes an engine on store. It renews leases and watches the store until Close
+// or until ctx ends. A holder that another process of this store uses is
+// [stint.Conflict].
+func New(ctx context.Context, store stint.Store, opt Options) (*Engine, error) {
+	opt = opt.withDefaults()
+	if opt.Holder == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "localhost"
+		}
+		id := ident.New().String()
+		opt.Holder = fmt.Sprintf("%s-%d-%s", strings.ToLower(host), os.Getpid(), id[len(id)-6:])
+	}
+	e := &Engine{store: store, opt: opt, agents: map[string]Agent{}, pinned: map[stint.Hash]Agent{},
+		drivers: map[stint.ID]*driver{}, kick: make(chan struct{}, 1), renewed: time.Now()}
+	for _, a := range opt.Agents {
+		if a.Name == "" || a.Loop == nil {
+			return nil, stint.Invalid.Errorf("engine", "an agent needs a name and a Loop")
+		}
+		e.agents[a.runtime()+"\x00"+a.Name] = a
+	}
+	if h, ok := store.(holder); ok {
+		var err error
+		if e.unhold, err = h.Hold(ctx, opt.Holder); err != nil {
+			return nil, err
+		}
+	}
+	e.ctx, e.cancel = context.WithCancel(ctx)
+	e.wg.Go(e.renewals)
+	e.wg.Go(e.watchStore)
+	return e, nil
+}
+
+// Holder is the name of this runner in leases.
+func (e *Engine) Holder() string { return e.opt.Holder }
+
+// Close ends the engine's goroutines. Sessions that are still being driven are
+// left as a crash would leave them: end Serve and Run first.
+func (e *Engine) Close() error {
+	e.cancel()
+	e.wg.Wait()
+	if e.unhold != nil {
+		return e.unhold()
+	}
+	return nil
+}
+
+// Serve claims and drives sessions until ctx ends, then drains: no loop or once
+// step begins any more, once steps under way get the drain time, and every session
+// is given back. It returns the first error that made it give up.
+func (e *Engine) Serve(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	poll := time.NewTicker(e.opt.Poll)
+	defer poll.Stop()
+	for {
+		if ctx.Err() != nil {
+			return nil
+		}
+		n, err := e.claimSome(ctx, &wg)
+		if err != nil && ctx.Err() == nil {
+			e.opt.Log.Warn("claim failed", "error", err)
+			if stint.CodeOf(err) == stint.Corrupt {
+				return err
+			}
+		}
+		if n > 0 {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-poll.C:
+		case <-e.kick:
+		}
+	}
+}
+
+// claimSome claims what there is room for and begins to drive it.
+func (e *Engine) claimSome(ctx context.Context, wg *sync.WaitGroup) (int, error) {
+	e.mu.Lock()
+	room := e.opt.Concurrency - len(e.drivers)
+	e.mu.Unlock()
+	if room <= 0 {
+		return 0, nil
+	}
+	c := e.claim()
+	c.Max = min(room, 256)
+	faultpoint.Hit(faultpoint.BeforeClaim)
+	leases, err := e.store.Claim(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	for _, l := range leases {
+		d := e.newDriver(l)
+		wg.Go(func() {
+			e.finish(d, e.drive(ctx, d, false))
+			e.poke()
+		})
+	}
+	return len(leases), nil
+}
+
+// claim says what this engine can run.
+func (e *Engine) claim() stint.Claim {
+	c := stint.Claim{Holder: e.opt.Holder, TTL: e.opt.TTL, Max: 1, Runtimes: append([]string(nil), e.opt.Runtimes...)}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range e.agents {
+		c.Runtimes = append(c.Runtimes, a.runtime())
+		e.cap(&c, a)
+	}
+	for _, a := range e.pinned {
+		e.cap(&c, a)
+	}
+	return c
+}
+
+func (e *Engine) cap(c *stint.Claim, a Agent) {
+	if a.Concurrency <= 0 {
+		return
+	}
+	if c.Caps == nil {
+		c.Caps = map[string]int{}
+	}
+	c.Caps[a.Name] = a.Concurrency
+}
+
+// Run claims the session and drives it in this goroutine until it ends, or waits
+// for something other than time. When ctx ends it drains and returns. It returns
+// the session as it is then; a session that another holds, or that has nothing to
+// run, is [stint.Conflict].
+func (e *Engine) Run(ctx context.Context, id stint.ID) (stint.Session, error) {
+	c := e.claim()
+	c.Session = id
+	c.Caps = nil
+	for {
+		faultpoint.Hit(faultpoint.BeforeClaim)
+		leases, err := e.store.Claim(ctx, c)
+		if err != nil {
+			return stint.Session{}, err
+		}
+		s, again, err := e.runOne(ctx, leases[0])
+		if err != nil || !again {
+			return s, err
+		}
+	}
+}
+
+// runOne drives one claim to its end and waits out what time alone ends.
+func (e *Engine) runOne(ctx context.Context, l stint.Lease) (s stint.Session, again bool, err error) {
+	d := e.newDriver(l)
+	err = e.drive(ctx, d, false)
+	e.finish(d, err)
+	row, rerr := e.store.Session(context.WithoutCancel(ctx), l.Session)
+	if rerr != nil {
+		return s, false, rerr
+	}
+	s = row.Session
+	if err != nil || ctx.Err() != nil || s.Status.Ended() {
+		return s, false, err
+	}
+	if s.Status == stint.Pending {
+		return s, true, nil
+	}
+	until, ok := s.Ready()
+	if !ok {
+		return s, false, nil
+	}
+	return s, e.waitUntil(ctx, l.Session, until), nil
+}
+
+// waitUntil waits for a time, or for a message that ends the wait sooner.
+func (e *Engine) waitUntil(ctx context.Context, id stint.ID, until time.Time) bool {
+	for {
+		wait := until.Sub(faultpoint.Now())
+		if wait <= 0 {
+			return ctx.Err() == nil
+		}
+		t := time.NewTimer(min(wait, e.opt.Poll))
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return false
+		case <-t.C:
+		case <-e.kick:
+			t.Stop()
+		}
+		if ms, err := e.store.Inbox(ctx, id); err == nil && len(ms) > 0 {
+			return true
+		}
+	}
+}
+
+// Settle applies the control messages of a session that nobody holds, without
+// running it: a stop, a resolved doubt, a raised limit. A session that another
+// runner holds is left to it, without an error.
+func (e *Engine) Settle(ctx context.Context, id stint.ID) error {
+	c := e.claim()
+	c.Session, c.Caps, c.Runtimes = id, nil, nil
+	leases, err := e.store.Claim(ctx, c)
+	if stint.CodeOf(err) == stint.Conflict {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	d := e.newDriver(leases[0])
+	err = e.drive(ctx, d, true)
+	e.finish(d, err)
+	return err
+}
+
+func (e *Engine) newDriver(l stint.Lease) *driver {
+	d := &driver{e: e, lease: l, prior: l.Prior}
+	d.seen = map[string]bool{}
+	if d.prior == "" {
+		d.prior = stint.Released
+	}
+	e.mu.Lock()
+	e.drivers[l.Session] = d
+	e.mu.Unlock()
+	return d
+}
+
+// drive runs d and lets it drain when ctx ends.
+func (e *Engine) drive(ctx context.Context, d *driver, settle bool) error {
+	faultpoint.Hit(faultpoint.AfterClaim)
+	stop := context.AfterFunc(ctx, d.drain)
+	defer stop()
+	return d.drive(context.WithoutCancel(ctx), settle)
+}
+
+func (e *Engine) finish(d *driver, err error) {
+	e.mu.Lock()
+	delete(e.drivers, d.lease.Session)
+	e.mu.Unlock()
+	if err != nil {
+		e.opt.Log.Warn("session given up", "session", d.lease.Session, "epoch", d.lease.Epoch, "error", err)
+	}
+	if r, ok := d.agent.Loop.(releaser); ok {
+		r.Release(d.lease.Session)
+	}
+}
+
+// releaser is implemented by agents that keep something of a session between its
+// loops, such as a process.
+type releaser interface{ Release(session stint.ID) }
+
+// poke says that there may be something to claim.
+func (e *Engine) poke() {
+	select {
+	case e.kick <- struct{}{}:
+	default:
+	}
+}
+
+// wakeAt pokes when a wait that this engine recorded has ended.
+func (e *Engine) wakeAt(t time.Time) {
+	time.AfterFunc(max(0, t.Sub(faultpoint.Now())), e.poke)
+}
+
+func (e *Engine) random() float64 { return rand.Float64() }
+
+// agentFor returns the agent that s is pinned to.
+func (e *Engine) agentFor(ctx context.Context, s *stint.Session) (Agent, error) {
+	e.mu.Lock()
+	a, ok := e.agents[s.Agent.Runtime+"\x00"+s.Agent.Name]
+	if !ok {
+		a, ok = e.pinned[s.Agent.Pin]
+	}
+	e.mu.Unlock()
+	if ok {
+		return a, nil
+	}
+	if e.opt.Resolve == nil {
+		err := stint.NotFound.Errorf("agent", "this program has no agent %q of runtime %q", s.Agent.Name, s.Agent.Runtime)
+		err.Session = s.ID
+		return a, err
+	}
+	es, err := e.store.Entries(ctx, stint.Range{Session: s.ID, Limit: 1})
+	if err != nil {
+		return a, err
+	}
+	if len(es) == 0 {
+		return a, stint.Corrupt.Errorf("agent", "the journal has no first entry")
+	}
+	c, err := journal.Decode[journal.Created](&es[0])
+	if err != nil {
+		return a, err
+	}
+	if a, err = e.opt.Resolve(s.Agent, c.Config); err != nil {
+		return a, err
+	}
+	e.mu.Lock()
+	e.pinned[s.Agent.Pin] = a
+	e.mu.Unlock()
+	return a, nil
+}
+
+// source reads the entries that states lie in.
+func (e *Engine) source(ctx context.Context, s *stint.Session) journal.Source {
+	return Source(ctx, e.store, s.ID, s.Family)
+}
+
+func (e *Engine) state(ctx context.Context, s *stint.Session) ([]byte, error) {
+	return journal.ReadState(s.Checkpoint, e.source(ctx, s))
+}
+
+// Source reads the entries that a session's states lie in, for
+// [journal.ReadState].
+func Source(ctx context.Context, st stint.Store, id, family stint.ID) journal.Source {
+	return func(seq stint.Seq) (ref journal.StateRef, body []byte, err error) {
+		es, err := st.Entries(ctx, stint.Range{Session: id, After: seq - 1, Until: seq, Limit: 1})
+		if err != nil {
+			return ref, nil, err
+		}
+		if len(es) != 1 {
+			return ref, nil, stint.Corrupt.Errorf("state", "entry %d of session %s is missing", seq, id)
+		}
+		if es[0].Kind == stint.LineStarted {
+			d, err := journal.Decode[journal.LineStarted](&es[0])
+			if err != nil {
+				return ref, nil, err
+			}
+			ref = d.State
+		} else {
+			d, err := journal.Decode[journal.LoopCompleted](&es[0])
+			if err != nil {
+				return ref, nil, err
+			}
+			ref = d.State
+		}
+		if es[0].Blob.IsZero() {
+			return ref, es[0].Body, nil
+		}
+		body, err = st.Blob(ctx, family, es[0].Blob)
+		return ref, body, err
+	}
+}
+
+// checkpointAt finds the checkpoint of a loop on the current line.
+func (e *Engine) checkpointAt(ctx context.Context, s *stint.Session, loop int) (stint.Checkpoint, error) {
+	var all []stint.Entry
+	for after := stint.Seq(0); ; {
+		es, err := e.store.Entries(ctx, stint.Range{Session: s.ID, After: after, Limit: 10_000,
+			Kinds: []stint.Kind{stint.SessionCreated, stint.LineStarted, stint.LoopStarted, stint.LoopCompleted}})
+		if err != nil {
+			return stint.Checkpoint{}, err
+		}
+		all = append(all, es...)
+		if len(es) < 10_000 {
+			return journal.CheckpointAt(all, loop)
+		}
+		after = es[len(es)-1].Seq
+	}
+}

@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/faultpoint"
+)
+
+// errDrain cancels an agent that a drain has waited for long enough.
+var errDrain = fmt.Errorf("the runner drains")
+
+// readDrain is how long a drain waits for steps that may be done again.
+const readDrain = 5 * time.Second
+
+// drain asks the driver to stop at the next step boundary, and cancels what takes
+// longer than it may.
+func (d *driver) drain() {
+	d.mu.Lock()
+	d.draining = true
+	d.mu.Unlock()
+	time.AfterFunc(readDrain, func() {
+		if d.once.Load() == 0 {
+			d.stopAgent(errDrain)
+		}
+	})
+	time.AfterFunc(d.e.opt.Drain, func() { d.stopAgent(errDrain) })
+}
+
+// stopAgent ends the agent's context.
+func (d *driver) stopAgent(cause error) {
+	d.mu.Lock()
+	cancel := d.cancel
+	d.mu.Unlock()
+	if cancel != nil {
+		cancel(cause)
+	}
+}
+
+// overLimit says whether a limit forbids the step, or the next loop if s is zero.
+func (d *driver) overLimit(s stint.Step) *parking {
+	ses := d.w.session()
+	lim, now := ses.Limits, faultpoint.Now()
+	switch {
+	case !lim.Deadline.IsZero() && !now.Before(lim.Deadline):
+		return deadline(lim)
+	case lim.Wall > 0 && running(&ses, now) >= lim.Wall:
+		return used(lim, "wall", fmt.Sprintf("%v of %v running time", running(&ses, now).Round(time.Millisecond), lim.Wall))
+	case s.Name == "" && lim.Loops > 0 && ses.Totals.Loops >= lim.Loops && !ses.At.Open:
+		return used(lim, "loops", fmt.Sprintf("%d of %d loops", ses.Totals.Loops, lim.Loops))
+	case lim.Steps > 0 && ses.Totals.Steps >= lim.Steps:
+		return used(lim, "steps", fmt.Sprintf("%d of %d steps", ses.Totals.Steps, lim.Steps))
+	case s.Kind == stint.Model && lim.Tokens > 0 && ses.Totals.Usage.Tokens() >= lim.Tokens:
+		return used(lim, "tokens", fmt.Sprintf("%d of %d tokens", ses.Totals.Usage.Tokens(), lim.Tokens))
+	case s.Kind == stint.Model && lim.Cost > 0 && ses.Totals.Usage.Cost >= lim.Cost:
+		return used(lim, "cost", fmt.Sprintf("$%v of $%v", ses.Totals.Usage.Cost, lim.Cost))
+	}
+	return nil
+}
+
+// running is the running time of s up to now.
+func running(s *stint.Session, now time.Time) time.Duration {
+	d := s.Totals.Running
+	if !s.At.Since.IsZero() {
+		d += max(0, now.Sub(s.At.Since))
+	}
+	return d
+}
+
+func deadline(lim stint.Limits) *parking {
+	return &parking{end: &stint.End{Outcome: stint.Stopped, Reason: "deadline: " + lim.Deadline.Format(time.RFC3339)}}
+}
+
+// used parks for a person to raise the limit, or stops where the limits say so.
+func used(lim stint.Limits, name, figure string) *parking {
+	if lim.Stop {
+		return &parking{end: &stint.End{Outcome: stint.Stopped, Reason: name + ": " + figure}}
+	}
+	return &parking{wait: &stint.Wait{For: stint.ForBudget, What: name + ": " + figure}}
+}
+
+// watch sets the timer for what may run out while a step takes long.
+func (d *driver) watch() {
+	s := d.w.session()
+	lim := s.Limits
+	if lim.Deadline.IsZero() && lim.Wall == 0 && lim.Idle == 0 {
+		return
+	}
+	d.pulse.touch()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.timer = time.AfterFunc(d.nextCheck(&s), d.check)
+}
+
+// nextCheck is how long until the first of the limits may be used up.
+func (d *driver) nextCheck(s *stint.Session) time.Duration {
+	lim, now := s.Limits, faultpoint.Now()
+	next := time.Hour
+	if !lim.Deadline.IsZero() {
+		next = min(next, lim.Deadline.Sub(now))
+	}
+	if lim.Wall > 0 {
+		next = min(next, lim.Wall+d.agent.grace()-running(s, now))
+	}
+	if lim.Idle > 0 {
+		next = min(next, lim.Idle-d.pulse.silent())
+	}
+	return max(next, 10*time.Millisecond)
+}
+
+// check cancels the step under way when a limit is used up and, for the wall
+// limit, the grace has passed too.
+func (d *driver) check() {
+	s := d.w.session()
+	lim, now := s.Limits, faultpoint.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timer == nil {
+		return
+	}
+	switch {
+	case !lim.Deadline.IsZero() && !now.Before(lim.Deadline):
+		d.over = deadline(lim)
+	case lim.Wall > 0 && running(&s, now) >= lim.Wall+d.agent.grace():
+		d.over = used(lim, "wall", fmt.Sprintf("%v and %v of grace", lim.Wall, d.agent.grace()))
+	case lim.Idle > 0 && d.pulse.silent() >= lim.Idle:
+		d.over = used(lim, "idle", fmt.Sprintf("no sign of life for %v", lim.Idle))
+	default:
+		d.timer.Reset(d.nextCheck(&s))
+		return
+	}
+	d.cancel(errStop)
+}
+
+func (d *driver) stopTimer() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+}

@@ -1,0 +1,489 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/faultpoint"
+	"github.com/stint-dev/stint/internal/jsonx"
+	"github.com/stint-dev/stint/journal"
+)
+
+// loop is one attempt at a loop, as its agent sees it.
+type loop struct {
+	d     *driver
+	start stint.Session
+	state json.RawMessage
+	inbox []stint.Message
+	past  past // what earlier attempts recorded
+
+	busy  atomic.Bool
+	step  int       // newest step number handed out
+	park  *parking  // why the loop must stop; set once
+	reads stint.Seq // newest result of a read that may not be durable yet
+	model stint.Seq // newest answer of a model that may not be durable yet
+	roll  journal.Rollup
+}
+
+var (
+	_ stint.Loop     = (*loop)(nil)
+	_ stint.Reporter = (*loop)(nil)
+)
+
+func (l *loop) Session() stint.Session { return l.start }
+func (l *loop) State() json.RawMessage { return l.state }
+func (l *loop) Inbox() []stint.Message { return l.inbox }
+
+// Recorded returns the results that earlier attempts at this loop left, as JSON
+// objects in order of position: for agents that tell their program about them.
+func (l *loop) Recorded() []json.RawMessage { return l.past.describe() }
+
+// Epoch returns the epoch of the lease, for agents whose effects can be fenced.
+func (l *loop) Epoch() int64 { return l.d.lease.Epoch }
+
+func (l *loop) Progress(headline string) { l.d.pulse.set(headline) }
+
+func (l *loop) Log(stream string, p []byte) {
+	l.d.pulse.touch()
+	for len(p) > 0 {
+		n := min(len(p), maxOutputEntry)
+		_, err := l.d.w.add(journal.Draft{Kind: stint.OutputWritten, Pos: l.at(0, 0), Actor: stint.ByAgent,
+			Data: journal.Output{Stream: stream}, Body: bytes.Clone(p[:n])})
+		if err != nil {
+			return // the session is lost; what the agent says no longer belongs to it
+		}
+		p = p[n:]
+	}
+	l.d.w.flush(false)
+}
+
+// maxOutputEntry is the most output that one entry carries.
+const maxOutputEntry = 64 << 10
+
+func (l *loop) at(step, sub int) stint.Position {
+	p := l.d.place
+	return stint.Position{Line: p.Line, Loop: p.Loop, Attempt: p.Attempt, Step: step, Sub: sub}
+}
+
+// Do implements [stint.Loop].
+func (l *loop) Do(ctx context.Context, s stint.Step, fn func(context.Context, string) (stint.Result, error)) (stint.Result, error) {
+	if !l.busy.CompareAndSwap(false, true) {
+		return stint.Result{}, overlapping(s.Name)
+	}
+	defer l.busy.Store(false)
+	c, err := l.prepare(s, l.step+1, 0)
+	if err != nil {
+		return stint.Result{}, err
+	}
+	l.step++
+	if c.answered {
+		return c.result, c.err
+	}
+	if err := l.before([]*call{c}); err != nil {
+		return stint.Result{}, err
+	}
+	l.perform(ctx, c, fn)
+	l.settle(c)
+	if l.park != nil {
+		return stint.Result{}, stint.ErrParked
+	}
+	return c.result, c.err
+}
+
+// DoAll implements [stint.Loop].
+func (l *loop) DoAll(ctx context.Context, steps []stint.Step, fn func(context.Context, int, string) (stint.Result, error)) ([]stint.Result, error) {
+	if len(steps) == 0 {
+		return nil, nil
+	}
+	if !l.busy.CompareAndSwap(false, true) {
+		return nil, overlapping(steps[0].Name)
+	}
+	defer l.busy.Store(false)
+	calls := make([]*call, len(steps))
+	var todo []*call
+	for i, s := range steps {
+		c, err := l.prepare(s, l.step+1, i+1)
+		if err != nil {
+			return nil, err
+		}
+		if calls[i] = c; !c.answered {
+			todo = append(todo, c)
+		}
+	}
+	l.step++
+	if err := l.before(todo); err != nil {
+		return nil, err
+	}
+	done := make(chan *call)
+	for _, c := range todo {
+		go func() {
+			l.perform(ctx, c, func(ctx context.Context, key string) (stint.Result, error) {
+				return fn(ctx, c.pos.Sub-1, key)
+			})
+			done <- c
+		}()
+	}
+	for range todo {
+		l.settle(<-done)
+	}
+	if l.park != nil {
+		return nil, stint.ErrParked
+	}
+	out, errs := make([]stint.Result, len(calls)), make([]error, len(calls))
+	for i, c := range calls {
+		out[i], errs[i] = c.result, c.err
+	}
+	return out, groupError(errs)
+}
+
+// memberErrors is the error of a group: the first, and all of them for agents that
+// have to tell each member its own.
+type memberErrors struct {
+	error
+	all []error
+}
+
+// Members returns one error for each step of the group, nil for those without.
+func (m memberErrors) Members() []error { return m.all }
+
+// Unwrap returns the first error.
+func (m memberErrors) Unwrap() error { return m.error }
+
+func groupError(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return memberErrors{err, errs}
+		}
+	}
+	return nil
+}
+
+func overlapping(name string) error {
+	err := stint.Invalid.Errorf("step "+name, "another step is under way")
+	err.Hint = "steps follow each other; give the ones that may overlap to DoAll as a group"
+	return err
+}
+
+// call is one step on its way through Do.
+type call struct {
+	step     stint.Step
+	pos      stint.Position
+	intent   journal.StepRequested
+	answered bool // result and err came from the journal
+	intended bool // the journal has the intent already
+	result   stint.Result
+	err      error
+	took     time.Duration
+}
+
+// prepare checks a step before it runs, and answers it from the journal if it can.
+func (l *loop) prepare(s stint.Step, step, sub int) (*call, error) {
+	if l.park == nil {
+		l.park = l.d.boundary()
+	}
+	if l.park != nil {
+		return nil, stint.ErrParked
+	}
+	if err := defaults(&s); err != nil {
+		return nil, err
+	}
+	c := &call{step: s, pos: l.at(step, sub), intent: journal.StepRequested{Name: s.Name, Kind: s.Kind, Effect: s.Effect, Input: inputSum(s.Input)}}
+	if p := l.past.at(step, sub); p != nil {
+		l.replay(c, p)
+		if l.park != nil {
+			return nil, stint.ErrParked
+		}
+	}
+	if !c.answered {
+		if l.park = l.d.overLimit(s); l.park != nil {
+			return nil, stint.ErrParked
+		}
+	}
+	return c, nil
+}
+
+func defaults(s *stint.Step) error {
+	if s.Name == "" || len(s.Name) > 200 {
+		return stint.Invalid.Errorf("step", "a step's name has 1 to 200 bytes, not %d", len(s.Name))
+	}
+	if s.Kind == "" {
+		s.Kind = stint.Custom
+	}
+	switch s.Effect {
+	case "":
+		s.Effect = stint.Once
+	case stint.Read, stint.Idempotent, stint.Once:
+	default:
+		return stint.Invalid.Errorf("step "+s.Name, "effect %q is none of read, idempotent, once", s.Effect)
+	}
+	if s.Input != nil {
+		if err := jsonx.Check(s.Input, jsonx.Limits{}); err != nil {
+			return stint.Invalid.Errorf("step "+s.Name, "the input is not JSON: %v", err)
+		}
+	}
+	if s.Timeout <= 0 {
+		s.Timeout = 10 * time.Minute
+	}
+	return nil
+}
+
+// inputSum is the short hash that tells whether two steps have the same input.
+func inputSum(in json.RawMessage) string {
+	if len(in) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(in)
+	return hex.EncodeToString(sum[:12])
+}
+
+// replay answers c from what an earlier attempt recorded, or parks.
+func (l *loop) replay(c *call, p *pastStep) {
+	if p.intent != c.intent {
+		l.park = l.diverged(c, p.intent)
+		return
+	}
+	c.intended = p.requested
+	switch {
+	case p.done != nil:
+		c.answered = true
+		l.count(c.step, p.done.Usage)
+		if p.done.Error != "" {
+			c.err = replayedError(p.done)
+			return
+		}
+		c.result, c.err = l.recorded(p)
+	case p.verdict == journal.Happened:
+		c.answered = true
+		l.count(c.step, stint.Usage{})
+		c.result, c.err = l.recorded(p)
+	case p.verdict == journal.Unknown:
+		c.answered = true
+		l.count(c.step, stint.Usage{})
+		c.result = stint.Result{Data: json.RawMessage(unknownResult)}
+	case p.verdict == journal.NotHappened:
+		c.intended = false // ask again, under the same key
+	case p.requested && c.step.Effect == stint.Once:
+		l.doubt(c, errors.New("its runner ended between the intent and the result"))
+	}
+}
+
+// unknownResult is what a step gives whose outcome nobody could tell.
+const unknownResult = `{"stint":"unknown","note":"interrupted; whether the effect took place is not known"}`
+
+func replayedError(d *journal.StepDone) error {
+	err := errors.New(d.Error)
+	if d.Final {
+		return stint.Definite(stint.Fail(err))
+	}
+	return stint.Definite(err)
+}
+
+// recorded loads the body of a recorded result.
+func (l *loop) recorded(p *pastStep) (stint.Result, error) {
+	res := stint.Result{Data: p.body}
+	if p.done != nil {
+		res.Usage = p.done.Usage
+	}
+	if !p.blob.IsZero() {
+		b, err := l.d.e.store.Blob(l.d.w.ctx, l.start.Family, p.blob)
+		if err != nil {
+			return res, fmt.Errorf("the recorded result of this step: %w", err)
+		}
+		res.Data = b
+	}
+	if res.Data == nil {
+		res.Data = json.RawMessage("null")
+	}
+	return res, nil
+}
+
+// before makes durable what must be durable before the calls may act.
+func (l *loop) before(calls []*call) error {
+	need := false
+	for _, c := range calls {
+		switch {
+		case c.step.Effect == stint.Once:
+			need = true
+			if err := l.intend(c); err != nil {
+				return err
+			}
+		case c.step.Effect == stint.Idempotent && l.reads > 0:
+			need = true
+		case c.step.Kind == stint.Tool && l.model > 0:
+			need = true
+		}
+	}
+	if !need {
+		l.d.w.flush(false)
+		return nil
+	}
+	if err := l.d.w.sync(); err != nil {
+		return l.lost()
+	}
+	if l.model > 0 {
+		faultpoint.Hit(faultpoint.AnswerRecorded)
+	}
+	l.reads, l.model = 0, 0
+	for _, c := range calls {
+		if c.step.Effect == stint.Once {
+			faultpoint.Hit(faultpoint.IntentRecorded)
+			break
+		}
+	}
+	return nil
+}
+
+// intend records the intent of a once step, unless the journal has it.
+func (l *loop) intend(c *call) error {
+	if c.intended {
+		return nil
+	}
+	_, err := l.d.w.add(journal.Draft{Kind: stint.StepRequested, Pos: c.pos, Actor: stint.ByAgent, Data: c.intent, Body: c.step.Input})
+	if err != nil {
+		return l.refused(err)
+	}
+	c.intended = true
+	return nil
+}
+
+// lost parks a loop whose session cannot be written any more.
+func (l *loop) lost() error {
+	if l.park == nil {
+		l.park = &parking{lost: true}
+	}
+	return stint.ErrParked
+}
+
+// refused is the answer to a step that the journal does not take: the agent's
+// fault is told to the agent, anything else loses the session.
+func (l *loop) refused(err error) error {
+	if c := stint.CodeOf(err); c == stint.Invalid || c == stint.Limit {
+		return err
+	}
+	return l.lost()
+}
+
+// perform runs fn. It may run beside other calls of its group.
+func (l *loop) perform(ctx context.Context, c *call, fn func(context.Context, string) (stint.Result, error)) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.step.Timeout, stint.Unavailable.Errorf("step "+c.step.Name, "no result within %v", c.step.Timeout))
+	defer cancel()
+	begun := time.Now()
+	l.d.pulse.set(c.step.Name)
+	if c.step.Effect == stint.Once {
+		l.d.once.Add(1)
+	}
+	c.result, c.err = guarded(ctx, fn, journal.Key(l.start.ID, c.pos))
+	if c.step.Effect == stint.Once {
+		l.d.once.Add(-1)
+	}
+	c.took = time.Since(begun)
+	l.d.pulse.touch()
+	if c.err == nil && c.result.Data != nil {
+		if err := jsonx.Check(c.result.Data, jsonx.Limits{}); err != nil {
+			c.err = stint.Definite(stint.Invalid.Errorf("step "+c.step.Name, "the result is not JSON: %v", err))
+		}
+	}
+	if c.step.Effect == stint.Once {
+		faultpoint.Hit(faultpoint.EffectDone)
+	} else {
+		faultpoint.Hit(faultpoint.AnswerReceived)
+	}
+}
+
+// guarded calls fn and turns a panic into an error.
+func guarded(ctx context.Context, fn func(context.Context, string) (stint.Result, error), key string) (res stint.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return fn(ctx, key)
+}
+
+// settle records how a call ended. It runs on the loop's goroutine.
+func (l *loop) settle(c *call) {
+	if c.err == nil {
+		l.succeed(c)
+		return
+	}
+	if errors.Is(c.err, stint.ErrParked) { // a step inside a step
+		c.err = overlapping(c.step.Name)
+	}
+	_, final, definite := steering(c.err)
+	if c.step.Effect == stint.Once && !definite {
+		// A stop, a pause or a drain that canceled it comes first; the intent stays
+		// recorded, and whoever begins the loop again finds the step in doubt.
+		if l.park = l.d.boundary(); l.park == nil {
+			l.doubt(c, c.err)
+		}
+		return
+	}
+	l.fail(c, definite, final)
+	if l.park == nil && !definite {
+		l.park = l.d.boundary()
+	}
+}
+
+func (l *loop) succeed(c *call) {
+	if c.result.Data == nil {
+		c.result.Data = json.RawMessage("null")
+	}
+	d := journal.StepDone{StepRequested: c.intent, MS: c.took.Milliseconds(), Usage: c.result.Usage}
+	if !c.intended && len(c.step.Input) <= journal.InlineBytes {
+		d.Args = c.step.Input
+	}
+	seq, err := l.d.w.add(journal.Draft{Kind: stint.StepCompleted, Pos: c.pos, Actor: stint.ByAgent, Data: d, Body: c.result.Data})
+	if err != nil {
+		c.result, c.err = stint.Result{}, l.refused(err)
+		if l.park == nil { // too large: the outcome is known, and it is this error
+			c.err = stint.Definite(c.err)
+			l.fail(c, true, false)
+		}
+		return
+	}
+	l.count(c.step, c.result.Usage)
+	if c.step.Effect == stint.Read {
+		l.reads = seq
+	}
+	if c.step.Kind == stint.Model {
+		l.model = seq
+	}
+	l.d.w.flush(false)
+}
+
+func (l *loop) fail(c *call, definite, final bool) {
+	l.roll.Errors++
+	d := journal.StepDone{StepRequested: c.intent, MS: c.took.Milliseconds(), Usage: c.result.Usage,
+		Error: oneLine(c.err), Definite: definite, Final: final}
+	if _, err := l.d.w.add(journal.Draft{Kind: stint.StepFailed, Pos: c.pos, Actor: stint.ByAgent, Data: d}); err != nil {
+		_ = l.lost()
+		return
+	}
+	if definite {
+		l.count(c.step, c.result.Usage)
+	}
+	l.d.w.flush(false)
+}
+
+func (l *loop) count(s stint.Step, u stint.Usage) {
+	l.roll.Steps++
+	switch s.Kind {
+	case stint.Model:
+		l.roll.Models++
+	case stint.Tool:
+		l.roll.Tools++
+	}
+	if s.Effect != stint.Read {
+		l.roll.Effects++
+	}
+	l.roll.Usage = l.roll.Usage.Add(u)
+}

@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/faultpoint"
+	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/journal"
+)
+
+// Request says what session to create. Agent is required.
+type Request struct {
+	Agent   Agent
+	Name    string // empty: the agent's name and the day, as in triage-1129
+	Input   []byte // the first loop's first message
+	Labels  map[string]string
+	Limits  *stint.Limits // instead of the agent's
+	Trigger stint.Trigger // empty kind: prompt
+	Actor   stint.Actor
+	Dedupe  string // the same again leads to the session that the first one made
+}
+
+// Created is the session that a request led to.
+type Created struct {
+	ID    stint.ID
+	Found bool // it was there: an earlier request with the same Dedupe key made it
+}
+
+// keyLife is how long a create's key is kept.
+const keyLife = 400 * 24 * time.Hour
+
+// Start creates a session and leaves it for any runner. The same Dedupe key with
+// another request is [stint.Conflict].
+func (e *Engine) Start(ctx context.Context, r Request) (Created, error) {
+	l, found, err := e.create(ctx, r, stint.Claim{})
+	return Created{l.Session, found}, err
+}
+
+// RunNew creates a session that nobody else can claim and drives it as [Engine.Run]
+// does. begun is called once it is durable. Where the Dedupe key finds an earlier
+// one, that is returned and not run.
+func (e *Engine) RunNew(ctx context.Context, r Request, begun func(Created)) (stint.Session, error) {
+	c := e.claim()
+	l, found, err := e.create(ctx, r, c)
+	if err != nil {
+		return stint.Session{}, err
+	}
+	begun(Created{l.Session, found})
+	if found {
+		row, err := e.store.Session(ctx, l.Session)
+		return row.Session, err
+	}
+	s, again, err := e.runOne(ctx, l)
+	if err != nil || !again {
+		return s, err
+	}
+	return e.Run(ctx, l.Session)
+}
+
+func (e *Engine) create(ctx context.Context, r Request, c stint.Claim) (l stint.Lease, found bool, err error) {
+	b, err := e.first(r)
+	if err != nil {
+		return l, false, err
+	}
+	if err := e.inputBlob(ctx, &b, r.Input); err != nil {
+		return l, false, err
+	}
+	a := r.Agent
+	e.mu.Lock()
+	if _, ok := e.agents[a.runtime()+"\x00"+a.Name]; !ok {
+		e.pinned[b.Session.Agent.Pin] = a
+	}
+	e.mu.Unlock()
+	l, err = e.store.Create(ctx, b, c)
+	if err != nil {
+		return l, false, err
+	}
+	found = l.Session != b.Session.ID
+	if !found {
+		e.poke()
+	}
+	return l, found, nil
+}
+
+// inputBlob is a no-op for inputs that lie inline.
+func (e *Engine) inputBlob(ctx context.Context, b *stint.Batch, input []byte) error {
+	if len(input) <= journal.InlineBytes {
+		return nil
+	}
+	key, err := e.store.FamilyKey(ctx, b.Session.Family)
+	if err != nil {
+		return err
+	}
+	ref := journal.BlobID(key, input)
+	if ref != b.Entries[0].Blob {
+		return stint.Internal.Errorf("create", "the input's blob is not named by the family's key")
+	}
+	b.Blobs = map[stint.BlobRef][]byte{ref: input}
+	return nil
+}
+
+// first makes the first entry of the session that r asks for.
+func (e *Engine) first(r Request) (stint.Batch, error) {
+	now := faultpoint.Now()
+	a := r.Agent
+	if a.Name == "" || a.Loop == nil {
+		return stint.Batch{}, stint.Invalid.Errorf("create", "the request names no agent")
+	}
+	if r.Name == "" {
+		r.Name = a.Name + now.Format("-0102")
+	}
+	if !validName(r.Name) {
+		err := stint.Invalid.Errorf("create", "%q cannot be a session's name", clip(r.Name, 60))
+		err.Hint = "a name has 1 to 100 letters, digits, dots, dashes and underscores, and begins with a letter or a digit"
+		return stint.Batch{}, err
+	}
+	if r.Trigger.Kind == "" {
+		r.Trigger.Kind = "prompt"
+	}
+	id := ident.New()
+	c := journal.Created{Family: id, Name: r.Name, Config: a.Config, Trigger: r.Trigger, Labels: r.Labels,
+		Agent: stint.AgentRef{Name: a.Name, Runtime: a.runtime(), Pin: sha256.Sum256(a.Config)}}
+	if c.Labels == nil {
+		c.Labels = a.Labels
+	}
+	switch {
+	case r.Limits != nil:
+		c.Limits = *r.Limits
+	case a.Limits != nil:
+		c.Limits = a.Limits(now)
+	}
+	d := journal.Draft{At: now, Actor: r.Actor, Body: r.Input}
+	_, _ = rand.Read(d.Salt[:])
+	if len(r.Input) > journal.InlineBytes {
+		key, err := e.store.FamilyKey(e.ctx, id)
+		if err != nil {
+			return stint.Batch{}, err
+		}
+		d.Body, d.Blob = nil, journal.BlobID(key, r.Input)
+	}
+	s, entry, err := journal.Begin(id, c, d)
+	if err != nil {
+		return stint.Batch{}, err
+	}
+	b := stint.Batch{Session: s, Entries: []stint.Entry{entry}}
+	if r.Dedupe != "" {
+		b.Keys = []stint.Key{{Scope: "create", Name: r.Dedupe, Digest: digest(r, c), Ref: id.String(), Expires: now.Add(keyLife)}}
+	}
+	return b, nil
+}
+
+func validName(s string) bool {
+	return len(s) <= 100 && regexp.MustCompile(`^[\pL\pN][\pL\pN._-]*$`).MatchString(s)
+}
+
+// digest is of what the sender said, so that the same said again is the same.
+func digest(r Request, c journal.Created) stint.Hash {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\x00%s\x00%s\x00%s\x00%d\x00", c.Agent.Name, c.Agent.Runtime, c.Trigger.Kind, c.Trigger.Ref, len(r.Input))
+	h.Write(r.Input)
+	return stint.Hash(h.Sum(nil))
+}
