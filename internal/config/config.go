@@ -1,0 +1,245 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-dev/stint"
+)
+
+// FileName is what the file is called, in a project's folder or any above.
+const FileName = "stint.yaml"
+
+// maxFile bounds the file, in bytes. It is written by hand.
+const maxFile = 1 << 20
+
+// File is a stint.yaml that was read without a problem. It is a value; nobody
+// changes its maps.
+type File struct {
+	Path        string           // absolute when [Load] read it, else as given to [Parse]
+	Store       string           // "sqlite:PATH" with the path joined to the file's folder; empty: none given
+	Concurrency int              // sessions at once, 1 to 10,000
+	Agents      map[string]Agent // by name; may be empty
+}
+
+// Agent is how the sessions of one name run: everything the file says, defaults
+// filled in. Empty maps and slices are nil, so that equal agents are deeply equal.
+type Agent struct {
+	Name        string                  `json:"name"`
+	Kind        string                  `json:"kind"` // [KindExec]
+	Command     []string                `json:"command"`
+	Protocol    Protocol                `json:"protocol"`
+	Dir         string                  `json:"dir"`               // joined to the file's folder
+	Env         map[string]string       `json:"env,omitempty"`     // literal, "env:NAME" or "file:PATH" with the path joined to the file's folder
+	Pass        []string                `json:"pass,omitempty"`    // names copied from stint's environment, sorted
+	Keep        Keep                    `json:"keep"`              // how long a process lives
+	Effect      stint.Effect            `json:"effect"`            // of the one step under protocol none
+	Effects     map[string]stint.Effect `json:"effects,omitempty"` // by step name; wins over what the program declares
+	InDoubt     map[string]InDoubt      `json:"in_doubt,omitempty"`
+	Output      int64                   `json:"output"` // bytes of output kept for each loop
+	Bounds      Bounds                  `json:"limits"`
+	Grace       time.Duration           `json:"grace_ns"` // between asking a process to end and killing it
+	Retry       Retry                   `json:"retry"`
+	Concurrency int                     `json:"concurrency,omitempty"` // sessions of this agent at once in the store; 0: as many as there is room for
+	Done        string                  `json:"done,omitempty"`        // a condition for [CompileDone]; empty: the program says when it is done
+	Pin         Pin                     `json:"pin"`
+	Labels      map[string]string       `json:"labels,omitempty"`
+	Description string                  `json:"description,omitempty"` // one line for people
+}
+
+// KindExec is the kind of agent that is a program.
+const KindExec = "exec"
+
+// Protocol is how stint and a program talk.
+type Protocol string
+
+// The protocols of exec agents.
+const (
+	JSONL Protocol = "jsonl" // JSON lines on stdin and stdout
+	None  Protocol = "none"  // stdout is the log, the exit code the outcome
+)
+
+// Keep is how long the process of an agent lives.
+type Keep string
+
+// How long a process lives.
+const (
+	KeepLoop    Keep = "loop"    // a process a loop
+	KeepSession Keep = "session" // the same process for the session's loops, as long as its runner holds it
+)
+
+// Pin is what happens when a session goes on and its agent is no longer the one
+// it began with.
+type Pin string
+
+// What happens to a drifted agent.
+const (
+	PinWarn   Pin = "warn"   // go on with the files as they are now, and say so
+	PinStrict Pin = "strict" // refuse
+	PinCopy   Pin = "copy"   // run the copy made when the session began
+)
+
+// Action is what is done about a once step whose outcome is not known.
+type Action string
+
+// What is done about a step in doubt.
+const (
+	Ask     Action = "ask"     // a person says what happened
+	Unknown Action = "unknown" // the loop goes on with a marker for a result
+	Verify  Action = "verify"  // a program says what happened
+)
+
+// InDoubt is what is done about one step in doubt. Verify is the program's
+// command, set for [Verify] only.
+type InDoubt struct {
+	Do     Action   `json:"do"`
+	Verify []string `json:"verify,omitempty"`
+}
+
+// Bounds are the limits an agent gives to its sessions; zero means none. At most
+// one of DeadlineIn and DeadlineAt is set.
+type Bounds struct {
+	Wall       time.Duration `json:"wall_ns,omitempty"` // running time
+	Idle       time.Duration `json:"idle_ns,omitempty"`
+	DeadlineIn time.Duration `json:"deadline_in_ns,omitempty"` // from the session's creation
+	DeadlineAt time.Time     `json:"deadline_at,omitzero"`     // UTC
+	Loops      int           `json:"loops,omitempty"`
+	Steps      int           `json:"steps,omitempty"`
+	Cost       stint.Money   `json:"cost,omitempty"`
+	Tokens     int64         `json:"tokens,omitempty"`
+	Stop       bool          `json:"stop,omitempty"` // on_limit: stop, instead of waiting for a raised limit
+}
+
+// Retry is how a failed loop is tried again: after Initial, then each time Factor
+// times as long, at most Max, each give or take the fraction Jitter of itself.
+type Retry struct {
+	Attempts int           `json:"attempts"` // in all, 1 to 1,000
+	Initial  time.Duration `json:"initial_ns"`
+	Factor   float64       `json:"factor"` // 1 to 100
+	Max      time.Duration `json:"max_ns"` // at least Initial
+	Jitter   float64       `json:"jitter"` // 0 to 1
+}
+
+// defaults is an agent as it is before the file says anything, and the default
+// number of sessions at once.
+func defaults() (a Agent, concurrency int) {
+	return Agent{
+		Protocol: JSONL,
+		Keep:     KeepLoop,
+		Effect:   stint.Once,
+		Output:   1 << 20,
+		Bounds:   Bounds{Wall: time.Hour, Loops: 50},
+		Grace:    90 * time.Second,
+		Retry:    Retry{Attempts: 5, Initial: time.Second, Factor: 2, Max: time.Minute, Jitter: 0.2},
+		Pin:      PinWarn,
+	}, 16
+}
+
+// Limits returns the limits of a session created at the given time.
+func (a *Agent) Limits(created time.Time) stint.Limits {
+	b := a.Bounds
+	l := stint.Limits{Wall: b.Wall, Idle: b.Idle, Deadline: b.DeadlineAt, Loops: b.Loops, Steps: b.Steps,
+		Tokens: b.Tokens, Cost: b.Cost, Stop: b.Stop}
+	if b.DeadlineIn > 0 {
+		l.Deadline = created.Add(b.DeadlineIn).UTC().Truncate(time.Microsecond)
+	}
+	return l
+}
+
+// Agent returns the agent of that name, or [stint.NotFound] with the names there are.
+func (f *File) Agent(name string) (Agent, error) {
+	if a, ok := f.Agents[name]; ok {
+		return a, nil
+	}
+	names := slices.Sorted(maps.Keys(f.Agents))
+	e := stint.NotFound.Errorf("config", "%s has no agent %q", f.Path, clip(name, 64))
+	switch near := nearest(name, names); {
+	case near != "":
+		e.Hint = fmt.Sprintf("did you mean %s?", near)
+	case len(names) > 0:
+		e.Hint = "its agents are " + clip(strings.Join(names, ", "), 200)
+	default:
+		e.Hint = "add the agent under agents: in the file"
+	}
+	return Agent{}, e
+}
+
+// Find returns the path of the nearest stint.yaml: in dir, else in the closest
+// folder above it. What cannot be looked at counts as not there.
+func Find(dir string) (path string, ok bool) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", false
+	}
+	for {
+		path = filepath.Join(dir, FileName)
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			return path, true
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", false
+		}
+		dir = up
+	}
+}
+
+// Load reads a file. Relative paths in it are joined to its folder, so what comes
+// out is absolute. A missing file is [stint.NotFound]; everything else that is
+// wrong is [stint.Invalid] and, for the content, a [Problems].
+func Load(path string) (*File, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, &stint.Error{Code: stint.Invalid, Op: "config", Err: err, Hint: "give the path of the file as an absolute one"}
+	}
+	b, err := read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &stint.Error{Code: stint.NotFound, Op: "config", Err: err, Hint: "`stint init` writes a commented " + FileName}
+	}
+	if err != nil {
+		return nil, &stint.Error{Code: stint.Invalid, Op: "config", Err: err, Hint: "it must be a file that this user may read"}
+	}
+	f, err := parse(path, filepath.Dir(abs), b)
+	if err != nil {
+		return nil, err
+	}
+	f.Path = abs
+	return f, nil
+}
+
+// read returns the file's bytes, one more than allowed at most.
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxFile+1))
+}
+
+// Parse reads the bytes of a file called name, which messages mention and to
+// whose folder relative paths are joined; nothing is opened. Every problem is
+// [stint.Invalid], its cause a [Problems] with all of them. It never panics.
+func Parse(name string, b []byte) (*File, error) {
+	return parse(name, filepath.Dir(name), b)
+}
+
+func parse(name, dir string, b []byte) (*File, error) {
+	d := &decoder{src: newSource(name, b), dir: dir}
+	f := &File{Path: name}
+	if root := d.src.document(); root != nil {
+		d.file(root, f)
+	}
+	if err := d.src.err(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}

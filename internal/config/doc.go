@@ -1,0 +1,15 @@
+// Package config reads stint.yaml: the store, and the agents that sessions are
+// begun with. It leaves running them to others.
+//
+// Reading is strict. A key that is not known, a value of another type, a limit
+// that is out of range: each is an error that names file, line, column and the
+// path of the key, shows the line, and says what to write instead. All problems
+// of a file are reported together. What is not needed is refused rather than
+// passed over: anchors, aliases, tags and merge keys, several documents, and
+// keys that would have no effect beside others.
+//
+// What comes out is resolved: defaults are filled in and paths are joined to the
+// folder of the file. [Agent.Definition] is that agent as canonical JSON, which
+// the first entry of a session carries and its hash pins. References to secrets
+// stay references until the agent starts, see [Agent.ResolveEnv].
+package config

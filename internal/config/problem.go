@@ -1,0 +1,162 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stint-dev/stint"
+)
+
+// maxProblems is how many problems of one file are reported.
+const maxProblems = 20
+
+// Problem is one thing that is wrong with a file.
+type Problem struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`           // from 1
+	Column  int    `json:"column"`         // in characters, from 1
+	Path    string `json:"path,omitempty"` // of the key: agents.triage.limits.wall; empty where there is none
+	Text    string `json:"text"`           // what was expected and what was found
+	Hint    string `json:"hint,omitempty"` // what to write instead
+	Excerpt string `json:"excerpt"`        // the line and a caret below it, two lines; what looks like a secret is masked
+}
+
+// String returns file:line:column, the path, the text, and below it the excerpt
+// with the hint at the caret.
+func (p *Problem) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Column)
+	if p.Path != "" {
+		b.WriteString(p.Path + ": ")
+	}
+	b.WriteString(p.Text + "\n" + p.Excerpt)
+	if p.Hint != "" {
+		b.WriteString(" " + p.Hint)
+	}
+	return b.String()
+}
+
+// Problems is everything that is wrong with a file, in the order of its lines, at
+// most 20; Left is how many more there were.
+type Problems struct {
+	List []Problem
+	Left int
+}
+
+// Error returns the text of each problem, one below the other.
+func (p *Problems) Error() string {
+	all := make([]string, 0, len(p.List)+1)
+	for i := range p.List {
+		all = append(all, p.List[i].String())
+	}
+	if p.Left > 0 {
+		all = append(all, fmt.Sprintf("and %d more", p.Left))
+	}
+	return strings.Join(all, "\n")
+}
+
+// source is the text of a file and what is wrong with it.
+type source struct {
+	name     string
+	text     string
+	lines    []string
+	secret   *regexp.Regexp
+	problems []Problem
+}
+
+func newSource(name string, b []byte) *source {
+	// Editors on Windows put a byte order mark in front.
+	text := strings.TrimPrefix(string(b), "\ufeff")
+	return &source{name: name, text: text, lines: strings.Split(text, "\n"), secret: secretPattern()}
+}
+
+// add records a problem at a line and column, both from 1.
+func (s *source) add(line, column int, path, text, hint string) {
+	line, column = min(max(line, 1), len(s.lines)), max(column, 1)
+	s.problems = append(s.problems, Problem{File: s.name, Line: line, Column: column, Path: path, Text: text, Hint: hint})
+}
+
+// err returns all problems as one error, or nil.
+func (s *source) err() error {
+	if len(s.problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(s.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	kept := min(len(s.problems), maxProblems)
+	for i := range s.problems[:kept] {
+		p := &s.problems[i]
+		p.Excerpt = s.excerpt(p.Line, p.Column)
+	}
+	return &stint.Error{Code: stint.Invalid, Op: "config",
+		Err: &Problems{List: s.problems[:kept:kept], Left: len(s.problems) - kept}}
+}
+
+// excerpt returns a line with a caret under a column. Of a long line it shows
+// the part around the column.
+func (s *source) excerpt(line, column int) string {
+	const before, width = 60, 100
+	text := []rune(printable(s.mask(strings.TrimSuffix(s.lines[line-1], "\r"))))
+	at := min(column-1, len(text))
+	lead := ""
+	if at > before {
+		text, at, lead = text[at-before:], before, "…"
+	}
+	tail := ""
+	if len(text) > width {
+		text, tail = text[:width], "…"
+	}
+	gutter := fmt.Sprintf("%5d", line)
+	return fmt.Sprintf("%s | %s%s%s\n%*s | %*s^", gutter, lead, string(text), tail, len(gutter), "", at+utf8.RuneCountInString(lead), "")
+}
+
+// mask hides what looks like a secret, leaving its length.
+func (s *source) mask(text string) string {
+	return s.secret.ReplaceAllStringFunc(text, func(m string) string {
+		return strings.Repeat("•", utf8.RuneCountInString(m))
+	})
+}
+
+// printable replaces what a terminal would act on instead of showing it; a tab
+// becomes a blank, so that the caret stays under its character.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case !unicode.IsPrint(r):
+			return utf8.RuneError
+		}
+		return r
+	}, text)
+}
+
+// clip shortens text to n characters for a message.
+func clip(text string, n int) string {
+	text = printable(text)
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	return string([]rune(text)[:n-1]) + "…"
+}
+
+// secretPattern finds what the makers of well-known services let their keys look
+// like, so that a key is told from other text without knowing it. The boundary
+// in front keeps "task-…" from being taken for "sk-…".
+func secretPattern() *regexp.Regexp {
+	return regexp.MustCompile(`\b(?:` + strings.Join([]string{
+		`sk-[A-Za-z0-9_-]{16,}`, `[spr]k_(?:live|test)_[A-Za-z0-9]{16,}`,
+		`gh[pousr]_[A-Za-z0-9]{16,}`, `github_pat_[A-Za-z0-9_]{16,}`, `glpat-[A-Za-z0-9_-]{16,}`,
+		`A[KS]IA[A-Z0-9]{16}`, `AIza[A-Za-z0-9_-]{30,}`, `ya29\.[A-Za-z0-9_-]{20,}`,
+		`xox[abeoprs]-[A-Za-z0-9-]{10,}`, `xapp-[A-Za-z0-9-]{10,}`, `hf_[A-Za-z0-9]{20,}`, `npm_[A-Za-z0-9]{30,}`,
+		`pypi-[A-Za-z0-9_-]{30,}`, `whsec_[A-Za-z0-9+/=]{16,}`, `SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`,
+		`gsk_[A-Za-z0-9]{20,}`, `xai-[A-Za-z0-9]{20,}`, `dop_v1_[a-f0-9]{32,}`,
+		`eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*`,
+	}, "|") + `)|-----BEGIN [A-Z ]*PRIVATE KEY-----`)
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package proc_test
+
+func systemHelper(string) int { return 64 }
