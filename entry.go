@@ -17,6 +17,7 @@ const (
 	SessionResumed  Kind = "session.resumed"
 	SessionReleased Kind = "session.released" // its runner drained; going on is not a new attempt
 	SessionEnded    Kind = "session.ended"
+	LeaseLost       Kind = "lease.lost" // its runner died, or did not renew in time; what it was doing is not known
 	LineStarted     Kind = "line.started"
 	LoopStarted     Kind = "loop.started"
 	LoopCompleted   Kind = "loop.completed"

@@ -2,6 +2,8 @@ package stint
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -55,7 +57,7 @@ const (
 // sense for For are set.
 type Wait struct {
 	For      WaitFor       `json:"for"`
-	Since    time.Time     `json:"since"`
+	Since    time.Time     `json:"since,omitzero"`
 	Until    time.Time     `json:"until,omitzero"`     // when time alone wakes it; zero: never
 	What     string        `json:"what,omitempty"`     // one line for a person: the limit, the question, the error
 	Who      string        `json:"who,omitempty"`      // whose move it is, where that is known
@@ -84,6 +86,7 @@ type Session struct {
 	Checkpoint Checkpoint        `json:"checkpoint"`
 	Head       Seq               `json:"head"`
 	HeadHash   Hash              `json:"head_hash"`
+	Epoch      int64             `json:"epoch"` // of the newest entry
 	Totals     Totals            `json:"totals"`
 	Created    time.Time         `json:"created"`
 	Updated    time.Time         `json:"updated"`
@@ -125,7 +128,7 @@ type Place struct {
 	Open    bool      `json:"open,omitempty"`    // the loop has begun and not completed
 	Parked  bool      `json:"parked,omitempty"`  // the open loop was left by a park, a drain or a fence: going on is not a new attempt
 	Since   time.Time `json:"since,omitzero"`    // when the running stretch began
-	LoopSeq Seq       `json:"loop_seq,omitzero"` // seq of the entry that began the open loop's first attempt
+	LoopSeq Seq       `json:"loop_seq,omitzero"` // seq of the first entry of the open loop, or of the one to come; 0: it has none
 
 	Failures []time.Time `json:"failures,omitempty"` // of attempts at the open loop, the newest five
 	Deaths   int         `json:"deaths,omitempty"`   // runners that died since the last checkpoint
@@ -169,16 +172,18 @@ type Totals struct {
 }
 
 // Ready is from when on a runner may claim the session without a message: now for
-// a pending one (the zero time), Until for a wait that time ends, and ok false for
-// anything else.
+// a pending one (the zero time), for a waiting one the time that ends its wait or
+// its deadline, whichever is first, and ok false for anything else.
 func (s *Session) Ready() (t time.Time, ok bool) {
 	switch s.Status {
 	case Pending, Running:
 		return time.Time{}, true
 	case Waiting:
-		if s.Wait != nil && !s.Wait.Until.IsZero() {
-			return s.Wait.Until, true
+		t = s.Limits.Deadline
+		if s.Wait != nil && !s.Wait.Until.IsZero() && (t.IsZero() || s.Wait.Until.Before(t)) {
+			t = s.Wait.Until
 		}
+		return t, !t.IsZero()
 	}
 	return time.Time{}, false
 }
@@ -249,37 +254,15 @@ func formatUint(u uint64, width int) string {
 // UnmarshalText reads a decimal number of dollars with at most nine places, below
 // nine billion; other input is [Invalid].
 func (m *Money) UnmarshalText(b []byte) error {
-	s, neg, places := b, false, -1
-	if len(s) > 0 && s[0] == '-' {
-		s, neg = s[1:], true
-	}
-	var v uint64
-	digits := 0
-	for _, c := range s {
-		switch {
-		case c == '.' && places < 0:
-			places = 0
-		case c >= '0' && c <= '9' && places < 9 && v < 9e17:
-			v = v*10 + uint64(c-'0')
-			digits++
-			if places >= 0 {
-				places++
-			}
-		default:
-			return Invalid.Errorf("money", "%q is not an amount of dollars like 5 or 0.25", b)
-		}
-	}
-	for p := max(places, 0); p < 9; p++ {
-		if v > 9e17 {
-			return Invalid.Errorf("money", "%q is more than nine billion dollars", b)
-		}
-		v *= 10
-	}
-	if digits == 0 {
+	s := string(b)
+	whole, frac, point := strings.Cut(strings.TrimPrefix(s, "-"), ".")
+	frac += strings.Repeat("0", max(0, 9-len(frac)))
+	v, err := strconv.ParseUint(whole+frac, 10, 63)
+	if err != nil || len(frac) > 9 || whole == "" && !point || strings.HasSuffix(s, ".") {
 		return Invalid.Errorf("money", "%q is not an amount of dollars like 5 or 0.25", b)
 	}
 	*m = Money(v)
-	if neg {
+	if s[0] == '-' {
 		*m = -*m
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/faultpoint"
@@ -51,6 +50,7 @@ func command(m stint.Message) (c journal.Command) {
 			return journal.Command{}
 		}
 	}
+	c.Reason = clip(c.Reason, 1000)
 	return c
 }
 
@@ -186,28 +186,38 @@ func (d *driver) take(m stint.Message, why string) error {
 	}
 	s := d.w.session()
 	pos := stint.Position{Loop: s.At.Loop, Attempt: s.At.Attempt}
+	t := journal.Taken{ID: m.ID, Kind: m.Kind, From: m.From, At: m.At, Data: m.Data, Why: clip(why, 1000)}
+	body := m.Body
+	if len(t.Data) > maxTakenData {
+		body, t.Data, t.Long = t.Data, nil, true
+	}
+	if _, err := d.w.add(journal.Draft{Kind: kind, Pos: pos, Actor: m.From, Body: body, Data: t}); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	d.seen[m.ID] = true
 	d.mu.Unlock()
-	if !strings.HasSuffix(m.ID, saySuffix) {
-		d.w.take(m.ID)
-	}
-	_, err := d.w.add(journal.Draft{Kind: kind, Pos: pos, Actor: m.From, Body: m.Body,
-		Data: journal.Taken{ID: m.ID, Kind: m.Kind, From: m.From, At: m.At, Data: m.Data, Why: why}})
-	return err
+	d.w.take(m.ID)
+	return nil
 }
 
-// saySuffix marks the prompt that came inside a restart.
-const saySuffix = "/say"
+// maxTakenData is how long a message's arguments may be to lie in an entry's data;
+// longer ones are its body, which a control message does not have.
+const maxTakenData = 16 << 10
 
-// say queues the prompt that came inside a restart, for the loop that begins now.
-func (d *driver) say(m stint.Message, c journal.Command) {
+// say records the prompt that came inside a restart, for the loop that it begins.
+func (d *driver) say(m stint.Message, c journal.Command) error {
 	if c.Say == "" {
-		return
+		return nil
 	}
-	d.mu.Lock()
-	d.inbox = append(d.inbox, stint.Message{ID: m.ID + saySuffix, Kind: stint.Prompt, From: m.From, At: m.At, Body: []byte(c.Say)})
-	d.mu.Unlock()
+	s := d.w.session()
+	pos := stint.Position{Loop: s.Checkpoint.Loop + 1}
+	if s.At.Open {
+		pos.Loop = s.At.Loop
+	}
+	_, err := d.w.add(journal.Draft{Kind: stint.MessageTaken, Pos: pos, Actor: m.From, Body: []byte(c.Say),
+		Data: journal.Taken{ID: m.ID + "/say", Kind: stint.Prompt, From: m.From, At: m.At}})
+	return err
 }
 
 func (d *driver) refuse(m stint.Message, why string) error { return d.take(m, why) }
@@ -313,6 +323,7 @@ func (d *driver) setLimits(s *stint.Session, m stint.Message, c journal.Command)
 	if _, err := d.w.add(journal.Draft{Kind: stint.LimitChanged, Pos: d.here(), Actor: m.From, Data: journal.LimitChanged{Limits: *c.Limits, Reason: c.Reason}}); err != nil {
 		return err
 	}
+	d.watch()
 	if s.Status != stint.Waiting || s.Wait.For != stint.ForBudget {
 		return nil
 	}
@@ -371,6 +382,9 @@ func (d *driver) goBack(s *stint.Session, m stint.Message, c journal.Command) er
 	if c.From != nil {
 		from = *c.From
 	}
+	if err := d.w.sync(); err != nil { // the journal is read: it must have what this drive made
+		return err
+	}
 	cp, err := d.e.checkpointAt(d.ctx, s, from)
 	if errors.Is(err, stint.NotFound) {
 		return d.refuse(m, errors.Unwrap(err).Error())
@@ -393,7 +407,9 @@ func (d *driver) goBack(s *stint.Session, m stint.Message, c journal.Command) er
 	if _, err := d.w.add(journal.Draft{Kind: stint.LineStarted, Pos: pos, Actor: m.From, Data: data, Body: body}); err != nil {
 		return err
 	}
-	d.say(m, c)
+	if err := d.say(m, c); err != nil {
+		return err
+	}
 	return d.afterMove(c)
 }
 
@@ -403,9 +419,8 @@ func (d *driver) restartHere(s *stint.Session, m stint.Message, c journal.Comman
 	if err := d.take(m, ""); err != nil {
 		return err
 	}
-	d.say(m, c)
-	if s.Status == stint.Pending {
-		return nil
+	if err := d.say(m, c); err != nil || s.Status == stint.Pending {
+		return err
 	}
 	_, err := d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: d.here(), Actor: m.From, Data: journal.Resumed{Why: "restart", Reason: c.Reason}})
 	return err

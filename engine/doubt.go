@@ -35,8 +35,8 @@ func (l *loop) doubt(c *call, cause error) {
 	case journal.NotHappened:
 		l.again(c, cause)
 	default:
-		l.park = &parking{wait: &stint.Wait{For: stint.ForDoubt, Step: c.pos,
-			What: fmt.Sprintf("step %s %s: did it happen? (%s)", c.pos, c.step.Name, oneLine(cause))}}
+		l.parkFor(&parking{wait: &stint.Wait{For: stint.ForDoubt, Step: c.pos,
+			What: fmt.Sprintf("step %s %s: did it happen? (%s)", c.pos, c.step.Name, oneLine(cause))}})
 	}
 }
 

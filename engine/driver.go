@@ -27,11 +27,13 @@ type driver struct {
 	family stint.ID
 	input  *stint.Message // what session.created carries
 	place  stint.Place    // of the loop under way
-	prior  stint.Prior    // how the lease before this one ended, until a loop has recorded it
+	prior  stint.Prior    // how the lease before this one ended
 	state  json.RawMessage
 	ctx    context.Context // of the agent
 	cancel context.CancelCauseFunc
 	once   atomic.Int32 // once steps under way
+
+	leaving atomic.Bool // the lease is being given back
 
 	signals
 	pulse pulse
@@ -72,12 +74,19 @@ func (d *driver) drive(ctx context.Context, settle bool) error {
 	if err := d.load(); err != nil {
 		return d.quit(err)
 	}
+	if d.prior != stint.Released {
+		_, err := d.w.add(journal.Draft{Kind: stint.LeaseLost, Pos: d.here(), Data: journal.LeaseLost{Prior: d.prior}})
+		if err != nil {
+			return d.quit(err)
+		}
+	}
 	for {
 		done, err := d.pass(settle)
 		if err != nil {
 			return d.quit(err)
 		}
 		if done {
+			d.e.fit(d.lease.Session)
 			return nil
 		}
 	}
@@ -99,20 +108,23 @@ func (d *driver) pass(settle bool) (done bool, err error) {
 	switch {
 	case p != nil:
 		return true, d.leave(p)
+	case pastDeadline(&s):
+		return true, d.leave(deadline(s.Limits))
 	case s.Status != stint.Pending || settle || d.isDraining():
 		return true, d.giveBack()
 	}
 	if why, on := journal.Brake(&s, faultpoint.Now()); on {
 		return true, d.leave(&parking{end: &stint.End{Outcome: stint.Failed, Reason: why}})
 	}
-	if p := d.overLimit(stint.Step{}); p != nil {
+	if p := d.overLimit(stint.Step{}, 0); p != nil {
 		return true, d.leave(p)
 	}
 	return d.loops()
 }
 
 // quit ends a drive that an error cut short: the store failed, the journal is
-// corrupt, or the agent cannot be made. The lease is given back if it can be.
+// corrupt, or the agent cannot be made. The session is parked for a time that grows
+// with each such try, or every runner would claim it and give it back in a loop.
 func (d *driver) quit(err error) error {
 	if d.isLost() || d.w == nil {
 		return err
@@ -121,12 +133,22 @@ func (d *driver) quit(err error) error {
 		d.w.abandon(err)
 		return err
 	}
-	_ = d.giveBack()
+	s := d.w.session()
+	if s.Status == stint.Waiting || s.Status.Ended() {
+		_ = d.giveBack()
+		return err
+	}
+	wait := &stint.Wait{For: stint.ForRetry, Until: faultpoint.Now().Add(d.e.unfitFor(s.ID)), What: "it could not be begun: " + oneLine(err)}
+	_ = d.leave(&parking{wait: wait})
 	return err
 }
 
 // giveBack releases the lease without an entry of its own.
 func (d *driver) giveBack() error {
+	if r, ok := d.agent.Loop.(releaser); ok {
+		r.Release(d.lease.Session) // before another may begin what it would end
+	}
+	d.leaving.Store(true) // from here on a lease that is gone is no loss
 	d.w.flush(true)
 	return d.w.wait()
 }
@@ -138,7 +160,7 @@ func (d *driver) load() error {
 		return err
 	}
 	d.family = row.Session.Family
-	w := &writer{ctx: context.WithoutCancel(d.ctx), store: d.e.store, lease: d.lease, s: row.Session, lost: d.fence}
+	w := &writer{sending: make(chan struct{}, 1), ctx: context.WithoutCancel(d.ctx), store: d.e.store, lease: d.lease, s: row.Session, lost: d.fence}
 	d.mu.Lock()
 	d.w = w
 	d.mu.Unlock()
@@ -203,27 +225,20 @@ func (d *driver) open() (*loop, error) {
 	return l, nil
 }
 
-// begin makes the entries that begin a loop, and takes the prompts for it.
+// begin makes the entries that begin a loop, and takes the prompts for it. It reads
+// before it writes: a read that fails must not begin an attempt.
 func (d *driver) begin(why string) (*loop, error) {
 	s := d.w.session()
-	again := s.At.Open
 	pos := stint.Position{Loop: s.Checkpoint.Loop + 1, Attempt: 1}
-	if again {
+	if s.At.Open {
 		pos.Loop, pos.Attempt = s.At.Loop, s.At.Attempt+1
 		if s.At.Parked {
 			pos.Attempt--
 		}
 	}
-	data := journal.LoopStarted{Why: why}
-	if d.prior != stint.Released {
-		data.Prior, d.prior = d.prior, stint.Released // counts once
-	}
-	if _, err := d.w.add(journal.Draft{Kind: stint.LoopStarted, Pos: pos, Data: data}); err != nil {
-		return nil, err
-	}
-	s = d.w.session()
+	l := &loop{d: d, state: d.state, past: past{}}
 	d.place = s.At
-	l := &loop{d: d, start: s, state: d.state, past: past{}}
+	d.place.Loop = pos.Loop
 	if pos.Loop == 1 {
 		in, err := d.firstInput()
 		if err != nil {
@@ -231,8 +246,8 @@ func (d *driver) begin(why string) (*loop, error) {
 		}
 		l.inbox = append(l.inbox, in...)
 	}
-	if again {
-		if err := d.w.sync(); err != nil { // what is read back must be there
+	if s.At.LoopSeq != 0 { // it has entries: of earlier attempts, or prompts taken before its first
+		if err := d.w.sync(); err != nil {
 			return nil, err
 		}
 		p, taken, err := d.loadPast(d.ctx)
@@ -241,11 +256,20 @@ func (d *driver) begin(why string) (*loop, error) {
 		}
 		l.past = p
 		l.inbox = append(l.inbox, taken...)
-		return l, nil
 	}
-	taken, err := d.takePrompts(pos)
-	l.inbox = append(l.inbox, taken...)
-	return l, err
+	if _, err := d.w.add(journal.Draft{Kind: stint.LoopStarted, Pos: pos, Data: journal.LoopStarted{Why: why}}); err != nil {
+		return nil, err
+	}
+	if !s.At.Open {
+		taken, err := d.takePrompts(pos)
+		if err != nil {
+			return nil, err
+		}
+		l.inbox = append(l.inbox, taken...)
+	}
+	l.start = d.w.session()
+	d.place = l.start.At
+	return l, nil
 }
 
 // call runs the agent and turns a panic into an error.
@@ -335,7 +359,7 @@ func (d *driver) complete(l *loop, next stint.Next, ref journal.StateRef, body [
 	if p := d.boundary(); p != nil {
 		return p, nil
 	}
-	return d.overLimit(stint.Step{}), nil
+	return d.overLimit(stint.Step{}, 0), nil
 }
 
 // failed records a failed attempt and says what follows: another one later, or the
@@ -409,8 +433,9 @@ func (d *driver) leave(p *parking) error {
 	}
 	faultpoint.Hit(faultpoint.RecordedNotAcked)
 	d.told()
-	if p.wait != nil && !p.wait.Until.IsZero() {
-		d.e.wakeAt(p.wait.Until)
+	s = d.w.session()
+	if t, ok := s.Ready(); ok && s.Status == stint.Waiting {
+		d.e.wakeAt(t)
 	}
 	return nil
 }

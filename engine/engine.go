@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,8 +28,9 @@ type Engine struct {
 	kick   chan struct{} // there may be something to claim
 
 	mu      sync.Mutex
-	agents  map[string]Agent     // by runtime and name, the ones in code
-	pinned  map[stint.Hash]Agent // resolved, by pin
+	agents  map[string]Agent // by runtime and name, the ones in code
+	pinned  map[string]Agent // resolved, by pin, runtime and name
+	unfit   map[stint.ID]int // how often in a row a session could not be begun here
 	drivers map[stint.ID]*driver
 	renewed time.Time // when the leases were renewed last
 }
@@ -52,7 +54,7 @@ func New(ctx context.Context, store stint.Store, opt Options) (*Engine, error) {
 		id := ident.New().String()
 		opt.Holder = fmt.Sprintf("%s-%d-%s", strings.ToLower(host), os.Getpid(), id[len(id)-6:])
 	}
-	e := &Engine{store: store, opt: opt, agents: map[string]Agent{}, pinned: map[stint.Hash]Agent{},
+	e := &Engine{store: store, opt: opt, agents: map[string]Agent{}, pinned: map[string]Agent{}, unfit: map[stint.ID]int{},
 		drivers: map[stint.ID]*driver{}, kick: make(chan struct{}, 1), renewed: time.Now()}
 	for _, a := range opt.Agents {
 		if a.Name == "" || a.Loop == nil {
@@ -226,10 +228,20 @@ func (e *Engine) waitUntil(ctx context.Context, id stint.ID, until time.Time) bo
 		case <-e.kick:
 			t.Stop()
 		}
-		if ms, err := e.store.Inbox(ctx, id); err == nil && len(ms) > 0 {
+		if e.woken(ctx, id) {
 			return true
 		}
 	}
+}
+
+// woken reports whether a message ends the session's wait.
+func (e *Engine) woken(ctx context.Context, id stint.ID) bool {
+	row, err := e.store.Session(ctx, id)
+	if err != nil || row.Unread == 0 {
+		return false
+	}
+	ms, err := e.store.Inbox(ctx, id)
+	return err == nil && slices.ContainsFunc(ms, func(m stint.Message) bool { return row.Session.WokenBy(m.Kind) })
 }
 
 // Settle applies the control messages of a session that nobody holds, without
@@ -273,13 +285,12 @@ func (e *Engine) drive(ctx context.Context, d *driver, settle bool) error {
 
 func (e *Engine) finish(d *driver, err error) {
 	e.mu.Lock()
-	delete(e.drivers, d.lease.Session)
+	if e.drivers[d.lease.Session] == d { // not a successor, which claimed it meanwhile
+		delete(e.drivers, d.lease.Session)
+	}
 	e.mu.Unlock()
 	if err != nil {
 		e.opt.Log.Warn("session given up", "session", d.lease.Session, "epoch", d.lease.Epoch, "error", err)
-	}
-	if r, ok := d.agent.Loop.(releaser); ok {
-		r.Release(d.lease.Session)
 	}
 }
 
@@ -300,6 +311,23 @@ func (e *Engine) wakeAt(t time.Time) {
 	time.AfterFunc(max(0, t.Sub(faultpoint.Now())), e.poke)
 }
 
+// unfitFor is how long a session that could not be begun is left alone: a second,
+// doubling with every further try in a row up to five minutes.
+func (e *Engine) unfitFor(id stint.ID) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := e.unfit[id]
+	e.unfit[id] = n + 1
+	return min(time.Second<<min(n, 9), 5*time.Minute)
+}
+
+// fit forgets that a session could not be begun.
+func (e *Engine) fit(id stint.ID) {
+	e.mu.Lock()
+	delete(e.unfit, id)
+	e.mu.Unlock()
+}
+
 func (e *Engine) random() float64 { return rand.Float64() }
 
 // agentFor returns the agent that s is pinned to.
@@ -307,7 +335,7 @@ func (e *Engine) agentFor(ctx context.Context, s *stint.Session) (Agent, error) 
 	e.mu.Lock()
 	a, ok := e.agents[s.Agent.Runtime+"\x00"+s.Agent.Name]
 	if !ok {
-		a, ok = e.pinned[s.Agent.Pin]
+		a, ok = e.pinned[pinKey(s.Agent)]
 	}
 	e.mu.Unlock()
 	if ok {
@@ -333,10 +361,14 @@ func (e *Engine) agentFor(ctx context.Context, s *stint.Session) (Agent, error) 
 		return a, err
 	}
 	e.mu.Lock()
-	e.pinned[s.Agent.Pin] = a
+	e.pinned[pinKey(s.Agent)] = a
 	e.mu.Unlock()
 	return a, nil
 }
+
+// pinKey is what a resolved agent is remembered by: agents in code have no
+// definition, so the pin alone does not tell them apart.
+func pinKey(r stint.AgentRef) string { return r.Pin.String() + "\x00" + r.Runtime + "\x00" + r.Name }
 
 // source reads the entries that states lie in.
 func (e *Engine) source(ctx context.Context, s *stint.Session) journal.Source {

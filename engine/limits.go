@@ -39,17 +39,18 @@ func (d *driver) stopAgent(cause error) {
 }
 
 // overLimit says whether a limit forbids the step, or the next loop if s is zero.
-func (d *driver) overLimit(s stint.Step) *parking {
+// beside is how many steps of the same group will run before it.
+func (d *driver) overLimit(s stint.Step, beside int) *parking {
 	ses := d.w.session()
 	lim, now := ses.Limits, faultpoint.Now()
 	switch {
-	case !lim.Deadline.IsZero() && !now.Before(lim.Deadline):
+	case pastDeadline(&ses):
 		return deadline(lim)
 	case lim.Wall > 0 && running(&ses, now) >= lim.Wall:
 		return used(lim, "wall", fmt.Sprintf("%v of %v running time", running(&ses, now).Round(time.Millisecond), lim.Wall))
 	case s.Name == "" && lim.Loops > 0 && ses.Totals.Loops >= lim.Loops && !ses.At.Open:
 		return used(lim, "loops", fmt.Sprintf("%d of %d loops", ses.Totals.Loops, lim.Loops))
-	case lim.Steps > 0 && ses.Totals.Steps >= lim.Steps:
+	case lim.Steps > 0 && ses.Totals.Steps+beside >= lim.Steps:
 		return used(lim, "steps", fmt.Sprintf("%d of %d steps", ses.Totals.Steps, lim.Steps))
 	case s.Kind == stint.Model && lim.Tokens > 0 && ses.Totals.Usage.Tokens() >= lim.Tokens:
 		return used(lim, "tokens", fmt.Sprintf("%d of %d tokens", ses.Totals.Usage.Tokens(), lim.Tokens))
@@ -57,6 +58,12 @@ func (d *driver) overLimit(s stint.Step) *parking {
 		return used(lim, "cost", fmt.Sprintf("$%v of $%v", ses.Totals.Usage.Cost, lim.Cost))
 	}
 	return nil
+}
+
+// pastDeadline reports whether the session's deadline stops it, whatever it does or
+// waits for.
+func pastDeadline(s *stint.Session) bool {
+	return !s.Limits.Deadline.IsZero() && !s.Status.Ended() && !faultpoint.Now().Before(s.Limits.Deadline)
 }
 
 // running is the running time of s up to now.
@@ -80,8 +87,10 @@ func used(lim stint.Limits, name, figure string) *parking {
 	return &parking{wait: &stint.Wait{For: stint.ForBudget, What: name + ": " + figure}}
 }
 
-// watch sets the timer for what may run out while a step takes long.
+// watch sets the timer for what may run out while a step takes long. It is called
+// again when the limits change.
 func (d *driver) watch() {
+	d.stopTimer()
 	s := d.w.session()
 	lim := s.Limits
 	if lim.Deadline.IsZero() && lim.Wall == 0 && lim.Idle == 0 {
@@ -120,7 +129,7 @@ func (d *driver) check() {
 		return
 	}
 	switch {
-	case !lim.Deadline.IsZero() && !now.Before(lim.Deadline):
+	case pastDeadline(&s):
 		d.over = deadline(lim)
 	case lim.Wall > 0 && running(&s, now) >= lim.Wall+d.agent.grace():
 		d.over = used(lim, "wall", fmt.Sprintf("%v and %v of grace", lim.Wall, d.agent.grace()))

@@ -80,7 +80,7 @@ func (l *loop) Do(ctx context.Context, s stint.Step, fn func(context.Context, st
 		return stint.Result{}, overlapping(s.Name)
 	}
 	defer l.busy.Store(false)
-	c, err := l.prepare(s, l.step+1, 0)
+	c, err := l.prepare(s, l.step+1, 0, 0)
 	if err != nil {
 		return stint.Result{}, err
 	}
@@ -111,7 +111,7 @@ func (l *loop) DoAll(ctx context.Context, steps []stint.Step, fn func(context.Co
 	calls := make([]*call, len(steps))
 	var todo []*call
 	for i, s := range steps {
-		c, err := l.prepare(s, l.step+1, i+1)
+		c, err := l.prepare(s, l.step+1, i+1, len(todo))
 		if err != nil {
 			return nil, err
 		}
@@ -186,7 +186,8 @@ type call struct {
 }
 
 // prepare checks a step before it runs, and answers it from the journal if it can.
-func (l *loop) prepare(s stint.Step, step, sub int) (*call, error) {
+// beside is how many of its group will run before it.
+func (l *loop) prepare(s stint.Step, step, sub, beside int) (*call, error) {
 	if l.park == nil {
 		l.park = l.d.boundary()
 	}
@@ -204,7 +205,7 @@ func (l *loop) prepare(s stint.Step, step, sub int) (*call, error) {
 		}
 	}
 	if !c.answered {
-		if l.park = l.d.overLimit(s); l.park != nil {
+		if l.park = l.d.overLimit(s, beside); l.park != nil {
 			return nil, stint.ErrParked
 		}
 	}
@@ -248,7 +249,7 @@ func inputSum(in json.RawMessage) string {
 // replay answers c from what an earlier attempt recorded, or parks.
 func (l *loop) replay(c *call, p *pastStep) {
 	if p.intent != c.intent {
-		l.park = l.diverged(c, p.intent)
+		l.parkFor(l.diverged(c, p.intent))
 		return
 	}
 	c.intended = p.requested
@@ -422,8 +423,10 @@ func (l *loop) settle(c *call) {
 	if c.step.Effect == stint.Once && !definite {
 		// A stop, a pause or a drain that canceled it comes first; the intent stays
 		// recorded, and whoever begins the loop again finds the step in doubt.
-		if l.park = l.d.boundary(); l.park == nil {
+		if p := l.d.boundary(); p == nil {
 			l.doubt(c, c.err)
+		} else if l.park == nil {
+			l.park = p
 		}
 		return
 	}
@@ -472,6 +475,13 @@ func (l *loop) fail(c *call, definite, final bool) {
 		l.count(c.step, c.result.Usage)
 	}
 	l.d.w.flush(false)
+}
+
+// parkFor parks the loop, unless it is parked already.
+func (l *loop) parkFor(p *parking) {
+	if l.park == nil {
+		l.park = p
+	}
 }
 
 func (l *loop) count(s stint.Step, u stint.Usage) {

@@ -35,6 +35,9 @@ func (e *Engine) renew(ds []*driver, all bool) {
 	begun := time.Now()
 	var held []stint.Lease
 	for _, d := range ds {
+		if d.leaving.Load() {
+			continue
+		}
 		if l, dirty := d.pulse.beat(d.lease); all || dirty {
 			held = append(held, l)
 		}
@@ -89,6 +92,9 @@ func (e *Engine) distrust(ds []*driver) {
 
 // abandon ends a drive whose lease is lost.
 func (d *driver) abandon(err error) {
+	if d.leaving.Load() {
+		return
+	}
 	d.mu.Lock()
 	w := d.w
 	d.mu.Unlock()

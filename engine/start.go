@@ -5,8 +5,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
-	"regexp"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/faultpoint"
@@ -74,7 +75,7 @@ func (e *Engine) create(ctx context.Context, r Request, c stint.Claim) (l stint.
 	a := r.Agent
 	e.mu.Lock()
 	if _, ok := e.agents[a.runtime()+"\x00"+a.Name]; !ok {
-		e.pinned[b.Session.Agent.Pin] = a
+		e.pinned[pinKey(b.Session.Agent)] = a
 	}
 	e.mu.Unlock()
 	l, err = e.store.Create(ctx, b, c)
@@ -156,7 +157,12 @@ func (e *Engine) first(r Request) (stint.Batch, error) {
 }
 
 func validName(s string) bool {
-	return len(s) <= 100 && regexp.MustCompile(`^[\pL\pN][\pL\pN._-]*$`).MatchString(s)
+	for i, r := range s {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && (i == 0 || !strings.ContainsRune("._-", r)) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 100
 }
 
 // digest is of what the sender said, so that the same said again is the same.

@@ -14,21 +14,27 @@ import (
 
 // writer makes a session's entries and hands them to the store, in order. Its
 // methods may be called from any goroutine.
+//
+// Two locks: sending is held across the store's Append, so that batches reach the
+// store in the order they were made in; mu guards the fields and is never held
+// while the store is called, which may answer from inside Append. sending comes
+// first.
 type writer struct {
 	ctx   context.Context // ends only with the process: a commit is never given up
 	store stint.Store
 	lease stint.Lease
 	lost  func(error) // called once, when the session cannot be written any more
 
-	mu    sync.Mutex
-	s     stint.Session // the fold of everything made so far, durable or not
-	batch stint.Batch   // made, not handed over
-	last  *commit       // newest handed over
-	key   []byte        // of the family
-	salts []byte
-	err   error
-	stuck []*commit // refused for a passing reason, to be handed over again
-	open  int       // handed over, not answered
+	sending chan struct{} // a lock of one slot: the store may make a sender wait
+	mu      sync.Mutex
+	s       stint.Session // the fold of everything made so far, durable or not
+	batch   stint.Batch   // made, not handed over
+	last    *commit       // newest handed over
+	key     []byte        // of the family
+	salts   []byte
+	err     error
+	stuck   []*commit // refused for a passing reason, and those behind them, in order
+	open    int       // handed over, not answered
 }
 
 // commit is one batch on its way.
@@ -38,8 +44,8 @@ type commit struct {
 	err   error
 }
 
-// retryCommit is how long a full disk or a busy store is given before the batch
-// is handed over again.
+// retryCommit is how long a full disk or a busy store is given before it is asked
+// again.
 const retryCommit = 500 * time.Millisecond
 
 // session returns the fold of everything made so far.
@@ -51,47 +57,58 @@ func (w *writer) session() stint.Session {
 
 // add makes the next entry. It becomes durable some time after the next flush.
 func (w *writer) add(d journal.Draft) (stint.Seq, error) {
+	var blob []byte
+	if len(d.Body) > journal.InlineBytes && len(d.Body) <= journal.MaxBody {
+		key, err := w.familyKey()
+		if err != nil {
+			return 0, err
+		}
+		blob, d.Body = d.Body, nil
+		d.Blob = journal.BlobID(key, blob)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.addLocked(d)
-}
-
-func (w *writer) addLocked(d journal.Draft) (stint.Seq, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
-	if len(d.Body) > journal.InlineBytes && len(d.Body) <= journal.MaxBody {
-		if err := w.externalise(&d); err != nil {
-			return 0, err
-		}
-	}
-	d.Epoch, d.At = w.lease.Epoch, faultpoint.Now()
-	d.Salt = w.salt()
+	d.Epoch, d.At, d.Salt = w.lease.Epoch, faultpoint.Now(), w.salt()
 	s, e, err := journal.Next(w.s, d)
 	if err != nil {
 		return 0, err
+	}
+	if blob != nil {
+		if w.batch.Blobs == nil {
+			w.batch.Blobs = map[stint.BlobRef][]byte{}
+		}
+		w.batch.Blobs[d.Blob] = blob
 	}
 	w.s = s
 	w.batch.Entries = append(w.batch.Entries, e)
 	return e.Seq, nil
 }
 
-// externalise moves the body of d into a blob.
-func (w *writer) externalise(d *journal.Draft) error {
-	if w.key == nil {
-		key, err := w.store.FamilyKey(w.ctx, w.s.Family)
-		if err != nil {
-			return err
+// familyKey returns the key that blobs are named with. A store that is not there
+// for a moment is asked again, as a commit is.
+func (w *writer) familyKey() ([]byte, error) {
+	for {
+		w.mu.Lock()
+		key, family, err := w.key, w.s.Family, w.err
+		w.mu.Unlock()
+		if key != nil || err != nil {
+			return key, err
 		}
-		w.key = key
+		key, err = w.store.FamilyKey(w.ctx, family)
+		if err == nil {
+			w.mu.Lock()
+			w.key = key
+			w.mu.Unlock()
+			return key, nil
+		}
+		if !errors.Is(err, stint.Unavailable) {
+			return nil, err
+		}
+		<-time.After(retryCommit)
 	}
-	d.Blob = journal.BlobID(w.key, d.Body)
-	if w.batch.Blobs == nil {
-		w.batch.Blobs = map[stint.BlobRef][]byte{}
-	}
-	w.batch.Blobs[d.Blob] = d.Body
-	d.Body = nil
-	return nil
 }
 
 func (w *writer) salt() (out [16]byte) {
@@ -113,9 +130,11 @@ func (w *writer) take(id string) {
 
 // flush hands over what was made, without waiting.
 func (w *writer) flush(release bool) {
+	w.sending <- struct{}{}
+	defer func() { <-w.sending }()
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.err != nil || len(w.batch.Entries) == 0 && !release {
+		w.mu.Unlock()
 		return
 	}
 	w.batch.Session, w.batch.Release = w.s, release
@@ -124,60 +143,67 @@ func (w *writer) flush(release bool) {
 	w.last = c
 	if len(w.stuck) > 0 {
 		w.stuck = append(w.stuck, c)
+		w.mu.Unlock()
 		return
 	}
-	w.send(c)
-}
-
-// send hands c over. w.mu is held: the order of commits is the order of calls.
-func (w *writer) send(c *commit) {
 	w.open++
-	done := func(err error) { w.answered(c, err) }
-	// The store may answer before Append returns, so the lock must not be held.
 	w.mu.Unlock()
-	w.store.Append(w.ctx, w.lease, c.batch, done)
-	w.mu.Lock()
+	w.store.Append(w.ctx, w.lease, c.batch, func(err error) { w.answered(c, err) })
 }
 
+// answered takes the store's answer to a commit. Refusals come in the order of the
+// commits, so the stuck ones are in order too.
 func (w *writer) answered(c *commit, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open--
 	switch {
 	case err == nil:
-	case w.err == nil && errors.Is(err, stint.Unavailable) && w.ctx.Err() == nil:
+	case w.err != nil:
+		err = w.err
+	case errors.Is(err, stint.Unavailable):
 		w.stuck = append(w.stuck, c)
 		if w.open == 0 {
-			time.AfterFunc(retryCommit, w.again)
+			time.AfterFunc(retryCommit, w.resend)
 		}
 		return
 	default:
 		w.fail(err)
 	}
-	c.err = w.errFor(err)
+	c.err = err
 	close(c.done)
 }
 
-func (w *writer) errFor(err error) error {
-	if err != nil && w.err != nil {
-		return w.err
+// resend hands the oldest stuck commit over once more, and then the next, one at a
+// time: what stands behind a refused one must not reach the store before it.
+func (w *writer) resend() {
+	w.sending <- struct{}{}
+	defer func() { <-w.sending }()
+	w.mu.Lock()
+	if w.err != nil || len(w.stuck) == 0 {
+		w.mu.Unlock()
+		return
 	}
-	return err
+	c := w.stuck[0]
+	w.mu.Unlock()
+	w.store.Append(w.ctx, w.lease, c.batch, func(err error) { w.resent(c, err) })
 }
 
-// again hands the stuck commits over once more, all of them in order.
-func (w *writer) again() {
+func (w *writer) resent(c *commit, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	stuck := w.stuck
-	w.stuck = nil
-	for _, c := range stuck {
-		if w.err != nil {
-			c.err = w.err
-			close(c.done)
-			continue
+	switch {
+	case w.err != nil: // fail has answered it
+	case errors.Is(err, stint.Unavailable):
+		time.AfterFunc(retryCommit, w.resend)
+	case err != nil:
+		w.fail(err)
+	default:
+		w.stuck = w.stuck[1:]
+		close(c.done)
+		if len(w.stuck) > 0 {
+			time.AfterFunc(0, w.resend)
 		}
-		w.send(c)
 	}
 }
 

@@ -57,6 +57,10 @@ func typed(e *stint.Entry) (any, error) {
 		return Decode[LimitChanged](e)
 	case stint.StepCompleted, stint.StepFailed:
 		return Decode[StepDone](e)
+	case stint.LeaseLost:
+		return Decode[LeaseLost](e)
+	case stint.MessageTaken:
+		return Decode[Taken](e)
 	}
 	return nil, nil
 }
@@ -69,6 +73,11 @@ func apply(s *stint.Session, e *stint.Entry, d any) error {
 	if err := allowed(s, e); err != nil {
 		return err
 	}
+	ran := !s.At.Since.IsZero()
+	if e.Epoch != s.Epoch {
+		pause(s, s.Updated) // a runner that is gone ran until its newest entry at least
+	}
+	s.Epoch = e.Epoch
 	switch d := d.(type) {
 	case Created:
 		created(s, e, d)
@@ -77,11 +86,17 @@ func apply(s *stint.Session, e *stint.Entry, d any) error {
 	case Resumed:
 		resumed(s, d)
 	case Ended:
+		if !d.Outcome.Ended() {
+			return illegal(s, e, "%q is no end", d.Outcome)
+		}
 		ended(s, e, d)
 	case LineStarted:
+		if d.From < 0 || d.From > s.Checkpoint.Loop {
+			return illegal(s, e, "it keeps loops 1 to %d of %d", d.From, s.Checkpoint.Loop)
+		}
 		lineStarted(s, e, d)
 	case LoopStarted:
-		if err := loopStarted(s, e, d); err != nil {
+		if err := loopStarted(s, e); err != nil {
 			return err
 		}
 	case LoopCompleted:
@@ -92,11 +107,17 @@ func apply(s *stint.Session, e *stint.Entry, d any) error {
 		stepDone(s, e, d)
 	case LimitChanged:
 		s.Limits = d.Limits
+	case LeaseLost:
+		leaseLost(s, d, ran)
+	case Taken:
+		// A prompt for the loop to come: the loop's entries begin with it.
+		if d.Kind == stint.Prompt && !s.At.Open && s.At.LoopSeq == 0 && e.Pos.Loop == s.Checkpoint.Loop+1 {
+			s.At.LoopSeq = e.Seq
+		}
 	}
 	switch e.Kind {
 	case stint.SessionReleased:
-		pause(s, e.At)
-		s.At.Parked = s.At.Open
+		park(s, e.At)
 	case stint.StepRequested, stint.StepCompleted, stint.StepFailed:
 		s.At.Step = max(s.At.Step, e.Pos.Step)
 	}
@@ -114,6 +135,8 @@ func inOrder(s *stint.Session, e *stint.Entry) error {
 		return illegal(s, e, "belongs to session %s", e.Session)
 	case e.Seq != s.Head+1:
 		return illegal(s, e, "has seq %d after %d", e.Seq, s.Head)
+	case e.Epoch < s.Epoch:
+		return illegal(s, e, "has epoch %d after %d", e.Epoch, s.Epoch)
 	case e.Pos.Line != line:
 		return illegal(s, e, "is on line %d, the session is on %d", e.Pos.Line, line)
 	}
@@ -126,7 +149,7 @@ func allowed(s *stint.Session, e *stint.Entry) error {
 		return illegal(s, e, "session.created is the first entry and no other")
 	}
 	switch e.Kind {
-	case stint.SessionCreated, stint.MessageTaken, stint.MessageRefused:
+	case stint.SessionCreated, stint.MessageTaken, stint.MessageRefused, stint.LeaseLost:
 		return nil
 	case stint.SessionResumed:
 		if s.Status == stint.Pending {
@@ -156,9 +179,13 @@ func allowed(s *stint.Session, e *stint.Entry) error {
 	switch e.Kind {
 	case stint.LoopStarted:
 		return nil
-	case stint.LoopCompleted, stint.LoopFailed, stint.OutputWritten,
-		stint.StepRequested, stint.StepCompleted, stint.StepFailed:
-		return openLoop(s, e)
+	case stint.LoopCompleted, stint.LoopFailed, stint.OutputWritten:
+		return underWay(s, e)
+	case stint.StepRequested, stint.StepCompleted, stint.StepFailed:
+		if e.Pos.Step < 1 {
+			return illegal(s, e, "steps count from 1")
+		}
+		return underWay(s, e)
 	}
 	return illegal(s, e, "no such kind of entry")
 }
@@ -166,6 +193,20 @@ func allowed(s *stint.Session, e *stint.Entry) error {
 func openLoop(s *stint.Session, e *stint.Entry) error {
 	if !s.At.Open || e.Pos.Loop != s.At.Loop {
 		return illegal(s, e, "loop %d is not open", e.Pos.Loop)
+	}
+	return nil
+}
+
+// underWay checks that an attempt runs, and that e is of it.
+func underWay(s *stint.Session, e *stint.Entry) error {
+	if err := openLoop(s, e); err != nil {
+		return err
+	}
+	if s.At.Since.IsZero() || e.Epoch != s.Epoch {
+		return illegal(s, e, "no attempt at loop %d runs", s.At.Loop)
+	}
+	if e.Pos.Attempt != s.At.Attempt {
+		return illegal(s, e, "attempt %d is under way, not %d", s.At.Attempt, e.Pos.Attempt)
 	}
 	return nil
 }
@@ -191,10 +232,27 @@ func pause(s *stint.Session, at time.Time) {
 	}
 }
 
-func waiting(s *stint.Session, e *stint.Entry, d Waiting) {
+// park ends a stretch of running time such that going on is not a new attempt,
+// unless the attempt had ended already.
+func park(s *stint.Session, at time.Time) {
 	s.At.Parked = s.At.Open && (s.At.Parked || !s.At.Since.IsZero())
-	pause(s, e.At)
-	d.Since = e.At
+	pause(s, at)
+}
+
+// leaseLost closes the running stretch of a runner that is gone. A death ends the
+// attempt and counts for the brake; a runner that was merely fenced does neither.
+func leaseLost(s *stint.Session, d LeaseLost, ran bool) {
+	if d.Prior == stint.Expired {
+		s.At.Parked = s.At.Open && (s.At.Parked || ran)
+		return
+	}
+	s.At.Parked = false
+	s.At.Deaths++
+}
+
+func waiting(s *stint.Session, e *stint.Entry, d Waiting) {
+	park(s, e.At)
+	d.Since, d.Until = e.At, d.Until.UTC().Truncate(time.Microsecond)
 	s.Status, s.Reason, s.Wait = stint.Waiting, string(d.For), &d
 }
 
@@ -229,7 +287,7 @@ func lineStarted(s *stint.Session, e *stint.Entry, d LineStarted) {
 	s.Checkpoint.Loop = d.From
 	if d.State.Enc != "" {
 		s.Checkpoint = d.State.checkpoint(s.Checkpoint, e.Seq)
-		s.Checkpoint.At = e.At
+		s.Checkpoint.Loop, s.Checkpoint.At = d.From, e.At
 	}
 	s.Status, s.Reason, s.Wait, s.Ended = stint.Pending, d.Reason, nil, time.Time{}
 	if d.Park {
@@ -238,7 +296,7 @@ func lineStarted(s *stint.Session, e *stint.Entry, d LineStarted) {
 	}
 }
 
-func loopStarted(s *stint.Session, e *stint.Entry, d LoopStarted) error {
+func loopStarted(s *stint.Session, e *stint.Entry) error {
 	loop, attempt := s.Checkpoint.Loop+1, 1
 	if s.At.Open {
 		loop, attempt = s.At.Loop, s.At.Attempt+1
@@ -249,13 +307,12 @@ func loopStarted(s *stint.Session, e *stint.Entry, d LoopStarted) error {
 	if e.Pos.Loop != loop || e.Pos.Attempt != attempt || e.Pos.Step != 0 {
 		return illegal(s, e, "loop %d attempt %d was to begin, not loop %d attempt %d", loop, attempt, e.Pos.Loop, e.Pos.Attempt)
 	}
-	pause(s, s.Updated) // a runner that died ran until its newest entry at least
 	at := &s.At
 	if !at.Open {
-		at.Loop, at.Step, at.LoopSeq = loop, 0, e.Seq
-	}
-	if d.Prior == stint.Died {
-		at.Deaths++
+		at.Loop, at.Step = loop, 0
+		if at.LoopSeq == 0 {
+			at.LoopSeq = e.Seq
+		}
 	}
 	if at.Attempt != attempt || !at.Open {
 		s.Totals.Attempts++

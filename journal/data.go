@@ -34,8 +34,12 @@ type LineStarted struct {
 
 // LoopStarted is the data of loop.started.
 type LoopStarted struct {
-	Why   string      `json:"why"`             // first, next, wake, retry, recover, restart
-	Prior stint.Prior `json:"prior,omitempty"` // how the lease before this one ended, with recover
+	Why string `json:"why"` // first, next, wake, retry, recover
+}
+
+// LeaseLost is the data of lease.lost, which the next holder writes.
+type LeaseLost struct {
+	Prior stint.Prior `json:"prior"` // died or expired
 }
 
 // Rollup sums up the steps of a loop over all its attempts.
@@ -111,14 +115,16 @@ type Ended struct {
 }
 
 // Taken is the data of message.taken and message.refused. The body is the
-// message's body.
+// message's body. A prompt belongs to the loop of its position, which may be one
+// that has not begun.
 type Taken struct {
 	ID   string            `json:"id"`
 	Kind stint.MessageKind `json:"kind"`
 	From stint.Actor       `json:"from"`
 	At   time.Time         `json:"at"`
 	Data json.RawMessage   `json:"data,omitempty"`
-	Why  string            `json:"why,omitempty"` // of a refusal
+	Long bool              `json:"long,omitempty"` // the body is what Data was: it is long
+	Why  string            `json:"why,omitempty"`  // of a refusal
 }
 
 // LimitChanged is the data of limit.changed.

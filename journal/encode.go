@@ -9,11 +9,7 @@ import (
 
 // appendJSON writes what encoding/json would, see TestHandWrittenJSON.
 func (d LoopStarted) appendJSON(b []byte) []byte {
-	b = appendString(append(b, `{"why":`...), d.Why)
-	if d.Prior != "" {
-		b = appendString(append(b, `,"prior":`...), string(d.Prior))
-	}
-	return append(b, '}')
+	return append(appendString(append(b, `{"why":`...), d.Why), '}')
 }
 
 func (d StepDone) appendJSON(b []byte) []byte {

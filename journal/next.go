@@ -48,16 +48,26 @@ func Next(s stint.Session, d Draft) (stint.Session, stint.Entry, error) {
 	if e.Data, err = appendData(nil, d.Data); err != nil {
 		return s, e, err
 	}
+	// What changes the session is what the entry says, not what JSON made it out of:
+	// the fold of the entries has to come to the same.
+	data := d.Data
+	if !written(d.Kind, data) {
+		if data, err = typed(&e); err != nil {
+			return s, e, &stint.Error{Code: stint.Invalid, Op: "journal", Session: s.ID, Err: err}
+		}
+	}
 	switch {
 	case len(e.Data) > MaxData:
 		return s, e, tooLong(&e, "data", len(e.Data), MaxData)
 	case max(int64(len(e.Body)), e.Blob.Size) > MaxBody:
 		return s, e, tooLong(&e, "body", int(max(int64(len(e.Body)), e.Blob.Size)), MaxBody)
+	case len(e.Body) > 0 && !e.Blob.IsZero():
+		return s, e, illegal(&s, &e, "it has a body and a blob")
 	case len(e.Body) > InlineBytes:
 		return s, e, illegal(&s, &e, "a body of %d bytes has to be a blob", len(e.Body))
 	}
 	out := s
-	if err := apply(&out, &e, d.Data); err != nil {
+	if err := apply(&out, &e, data); err != nil {
 		return s, e, err
 	}
 	e.Hash = Sum(&e, s.HeadHash)
@@ -92,6 +102,20 @@ func appendData(b []byte, d any) ([]byte, error) {
 		return b, &stint.Error{Code: stint.Invalid, Op: "journal", Err: err}
 	}
 	return append(b, bytes.TrimRight(buf.Bytes(), "\n")...), nil
+}
+
+// written reports whether d is data of kind k that its hand-written form says
+// exactly.
+func written(k stint.Kind, d any) bool {
+	switch d := d.(type) {
+	case StepDone:
+		return (k == stint.StepCompleted || k == stint.StepFailed) && (d.Args == nil || json.Valid(d.Args))
+	case LoopStarted:
+		return k == stint.LoopStarted
+	case LoopCompleted:
+		return k == stint.LoopCompleted
+	}
+	return false
 }
 
 // decode reads the data of e into v.

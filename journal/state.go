@@ -47,6 +47,9 @@ const linkBase = 64
 // every level stores what changed only once: growth stays linear. (A full snapshot
 // every 64 links, the obvious rule, is quadratic for a state that grows.)
 func Link(rank int) int {
+	if rank <= 0 {
+		return 0
+	}
 	step := 1
 	for rank%(step*linkBase) == 0 {
 		step *= linkBase
@@ -89,7 +92,7 @@ func readChain(seq stint.Seq, rank int, src Source) ([]byte, link, error) {
 		if err != nil {
 			return nil, link{}, err
 		}
-		if ref.Enc == Same || next != seq && ref.Rank >= last {
+		if ref.Enc == Same || ref.Rank < 0 || next != seq && ref.Rank >= last || ref.Enc == Delta && (ref.Base >= next || ref.Base < 1) {
 			return nil, link{}, badState(seq, "its chain does not lead back to a snapshot")
 		}
 		if rank < 0 || ref.Rank <= rank {
@@ -131,12 +134,18 @@ func WriteState(cp stint.Checkpoint, old, state []byte, src Source) (StateRef, [
 	if cp.Seq == 0 {
 		return ref, state, nil
 	}
+	if cp.Rank < 0 {
+		return ref, nil, badState(cp.Seq, "its rank is below zero")
+	}
 	rank := cp.Rank + 1
 	base, weight := cp.Seq, cp.Weight
 	if to := Link(rank); to != cp.Rank {
 		b, at, err := readChain(cp.Seq, to, src)
 		if err != nil {
 			return ref, nil, err
+		}
+		if sha256.Sum256(b) != at.ref.Sum {
+			return ref, nil, badState(at.seq, "its bytes do not have its sum")
 		}
 		old, base, weight = b, at.seq, at.ref.Weight
 	}

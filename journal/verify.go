@@ -15,8 +15,8 @@ import (
 // would not have written:
 //
 //   - the chain: each entry has the hash of its bytes and its predecessor ([Verify]);
-//   - order: seq without gaps, epochs that never fall;
-//   - legality: each entry may follow, as [Apply] says;
+//   - order and legality: seq without gaps, epochs that never fall, and each entry
+//     may follow, as [Apply] says;
 //   - answers: a position of a line is answered at most once, by step.completed, by
 //     a definite step.failed, or by a person's verdict;
 //   - intents: a once step has its step.requested before its result or resolution,
@@ -30,7 +30,6 @@ import (
 type Verifier struct {
 	s      stint.Session
 	err    error
-	epoch  int64
 	steps  map[[2]int]stepMark // of the open loop, by step and sub
 	marks  []stint.Checkpoint  // of the current line, by loop
 	states []stateMark         // of all lines, in order of seq
@@ -70,7 +69,7 @@ func (v *Verifier) Result() (stint.Session, error) {
 }
 
 func (v *Verifier) add(e *stint.Entry) error {
-	if err := v.bytes(e); err != nil {
+	if err := Verify(e, v.s.HeadHash); err != nil {
 		return err
 	}
 	d, err := typed(e)
@@ -82,38 +81,18 @@ func (v *Verifier) add(e *stint.Entry) error {
 		return corrupt(e, "breaks a rule: %v", err)
 	}
 	after.HeadHash = e.Hash
-	if e.Epoch < v.epoch {
-		return corrupt(e, "was written under epoch %d after one of epoch %d", e.Epoch, v.epoch)
-	}
 	if err := v.step(e, d); err != nil {
 		return err
 	}
 	if err := v.state(e, d, &after); err != nil {
 		return err
 	}
-	v.s, v.epoch = after, e.Epoch
-	return nil
-}
-
-// bytes checks what the hash covers, and that there is nothing that it does not.
-func (v *Verifier) bytes(e *stint.Entry) error {
-	if err := Verify(e, v.s.HeadHash); err != nil {
-		return err
-	}
-	if e.Erased && (len(e.Data) > 0 || len(e.Body) > 0 || e.Salt != [16]byte{} || !e.Blob.IsZero()) {
-		return corrupt(e, "is marked as erased and has bytes that its hash does not cover")
-	}
+	v.s = after
 	return nil
 }
 
 // step checks the entries within a loop.
 func (v *Verifier) step(e *stint.Entry, d any) error {
-	switch e.Kind {
-	case stint.StepRequested, stint.StepCompleted, stint.StepFailed, stint.LoopCompleted, stint.LoopFailed:
-		if e.Pos.Attempt != v.s.At.Attempt {
-			return corrupt(e, "belongs to attempt %d while attempt %d is under way", e.Pos.Attempt, v.s.At.Attempt)
-		}
-	}
 	switch e.Kind {
 	case stint.StepRequested, stint.StepCompleted, stint.StepFailed, stint.StepResolved:
 		return v.stepEntry(e, d)
@@ -162,12 +141,9 @@ func (v *Verifier) stepEntry(e *stint.Entry, d any) error {
 }
 
 func (m *stepMark) request(e *stint.Entry) error {
-	var d StepRequested
-	if !e.Erased {
-		var err error
-		if d, err = Decode[StepRequested](e); err != nil {
-			return err
-		}
+	d, err := Decode[StepRequested](e)
+	if err != nil {
+		return err
 	}
 	if m.requested != 0 && m.intent.Effect == stint.Once {
 		return corrupt(e, "begins the once step %s again, which entry %d requested and nobody settled", e.Pos, m.requested)
@@ -180,7 +156,7 @@ func (m *stepMark) done(e *stint.Entry, d StepDone) error {
 	switch {
 	case m.requested == 0 && d.Effect == stint.Once:
 		return corrupt(e, "is the outcome of the once step %s, and no step.requested stands before it", e.Pos)
-	case m.requested != 0 && m.intent != (StepRequested{}) && m.intent != d.StepRequested:
+	case m.requested != 0 && m.intent != d.StepRequested:
 		return corrupt(e, "is the outcome of another step than entry %d requested", m.requested)
 	}
 	m.tried = true
@@ -193,10 +169,6 @@ func (m *stepMark) done(e *stint.Entry, d StepDone) error {
 func (m *stepMark) resolve(e *stint.Entry) error {
 	if m.requested == 0 {
 		return corrupt(e, "resolves step %s, and no step.requested stands before it", e.Pos)
-	}
-	if e.Erased {
-		m.tried = true
-		return nil
 	}
 	d, err := Decode[StepResolved](e)
 	if err != nil {

@@ -113,7 +113,7 @@ func TestBrokenSourceIsAnError(t *testing.T) {
 
 func TestIgnored(t *testing.T) {
 	for path, want := range map[string]bool{
-		".git": true, "bin": true, "dist": true, "stint.db": true, "x/stint.db-wal": true, "a/__pycache__": true, "stint.db.d": true,
+		".git": true, "bin": true, ".demo": true, "dist": true, "stint.db": true, "x/stint.db-wal": true, "a/__pycache__": true, "stint.db.d": true,
 		".ci": false, "internal/bin": false, "store/sqlite/db.go": false, ".golangci.yml": false, "testdata/a.dbx": false,
 	} {
 		if got := ignored(path); got != want {

@@ -211,7 +211,7 @@ func ignored(rel string) bool {
 		return true
 	}
 	switch base := path.Base(rel); base {
-	case ".git", ".stint", "__pycache__", "node_modules":
+	case ".git", ".stint", ".demo", "__pycache__", "node_modules":
 		return true
 	default:
 		return strings.HasSuffix(base, ".db") || strings.Contains(base, ".db-") ||

@@ -62,7 +62,7 @@ func appendMembers(k *kit) {
 	})
 	k.unchanged(c)
 	usage := stint.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Cost: 5}
-	starts := journal.Draft{Kind: stint.LoopStarted, Data: journal.LoopStarted{Why: "recover", Prior: stint.Died}}
+	starts := journal.Draft{Kind: stint.LoopStarted, Data: journal.LoopStarted{Why: "recover"}}
 	step := journal.Draft{Kind: stint.StepCompleted, Data: journal.StepDone{Usage: usage}}
 	fails := journal.Draft{Kind: stint.LoopFailed, Data: journal.LoopFailed{Error: "no <such> file"}}
 	completes := func(ref journal.StateRef) journal.Draft {
