@@ -25,6 +25,7 @@ type driver struct {
 	w      *writer
 	agent  Agent
 	family stint.ID
+	fresh  *stint.Session // as this engine has just created it; nil: read it
 	input  *stint.Message // what session.created carries
 	place  stint.Place    // of the loop under way
 	prior  stint.Prior    // how the lease before this one ended
@@ -94,7 +95,9 @@ func (d *driver) drive(ctx context.Context, settle bool) error {
 
 // pass does what stands before the next loop, and then that loop.
 func (d *driver) pass(settle bool) (done bool, err error) {
-	if err := d.readInbox(); err != nil {
+	if d.fresh != nil {
+		d.fresh = nil // nobody can have sent it anything that no signal will tell of
+	} else if err := d.readInbox(); err != nil {
 		return false, err
 	}
 	p, err := d.control(settle)
@@ -155,19 +158,24 @@ func (d *driver) giveBack() error {
 
 // load reads what the drive needs: the fold, the agent, the state.
 func (d *driver) load() error {
-	row, err := d.e.store.Session(d.ctx, d.lease.Session)
-	if err != nil {
-		return err
+	s := d.fresh
+	if s == nil {
+		row, err := d.e.store.Session(d.ctx, d.lease.Session)
+		if err != nil {
+			return err
+		}
+		s = &row.Session
 	}
-	d.family = row.Session.Family
-	w := &writer{sending: make(chan struct{}, 1), ctx: context.WithoutCancel(d.ctx), store: d.e.store, lease: d.lease, s: row.Session, lost: d.fence}
+	d.family = s.Family
+	w := &writer{sending: make(chan struct{}, 1), ctx: context.WithoutCancel(d.ctx), store: d.e.store, lease: d.lease, s: *s, lost: d.fence}
 	d.mu.Lock()
 	d.w = w
 	d.mu.Unlock()
-	if d.agent, err = d.e.agentFor(d.ctx, &row.Session); err != nil {
+	var err error
+	if d.agent, err = d.e.agentFor(d.ctx, s); err != nil {
 		return err
 	}
-	if d.state, err = d.e.state(d.ctx, &row.Session); err != nil {
+	if d.state, err = d.e.state(d.ctx, s); err != nil {
 		return err
 	}
 	d.watch()

@@ -182,7 +182,7 @@ func (e *Engine) Run(ctx context.Context, id stint.ID) (stint.Session, error) {
 		if err != nil {
 			return stint.Session{}, err
 		}
-		s, again, err := e.runOne(ctx, leases[0])
+		s, again, err := e.runOne(ctx, e.newDriver(leases[0]))
 		if err != nil || !again {
 			return s, err
 		}
@@ -190,15 +190,14 @@ func (e *Engine) Run(ctx context.Context, id stint.ID) (stint.Session, error) {
 }
 
 // runOne drives one claim to its end and waits out what time alone ends.
-func (e *Engine) runOne(ctx context.Context, l stint.Lease) (s stint.Session, again bool, err error) {
-	d := e.newDriver(l)
+func (e *Engine) runOne(ctx context.Context, d *driver) (s stint.Session, again bool, err error) {
 	err = e.drive(ctx, d, false)
 	e.finish(d, err)
-	row, rerr := e.store.Session(context.WithoutCancel(ctx), l.Session)
-	if rerr != nil {
-		return s, false, rerr
+	if err == nil {
+		s = d.w.session() // all of it is durable
+	} else if row, rerr := e.store.Session(context.WithoutCancel(ctx), d.lease.Session); rerr == nil {
+		s = row.Session
 	}
-	s = row.Session
 	if err != nil || ctx.Err() != nil || s.Status.Ended() {
 		return s, false, err
 	}
@@ -209,7 +208,7 @@ func (e *Engine) runOne(ctx context.Context, l stint.Lease) (s stint.Session, ag
 	if !ok {
 		return s, false, nil
 	}
-	return s, e.waitUntil(ctx, l.Session, until), nil
+	return s, e.waitUntil(ctx, s.ID, until), nil
 }
 
 // waitUntil waits for a time, or for a message that ends the wait sooner.

@@ -39,8 +39,8 @@ const keyLife = 400 * 24 * time.Hour
 // Start creates a session and leaves it for any runner. The same Dedupe key with
 // another request is [stint.Conflict].
 func (e *Engine) Start(ctx context.Context, r Request) (Created, error) {
-	l, found, err := e.create(ctx, r, stint.Claim{})
-	return Created{l.Session, found}, err
+	l, b, err := e.create(ctx, r, stint.Claim{})
+	return Created{l.Session, err == nil && l.Session != b.Session.ID}, err
 }
 
 // RunNew creates a session that nobody else can claim and drives it as [Engine.Run]
@@ -48,29 +48,31 @@ func (e *Engine) Start(ctx context.Context, r Request) (Created, error) {
 // one, that is returned and not run.
 func (e *Engine) RunNew(ctx context.Context, r Request, begun func(Created)) (stint.Session, error) {
 	c := e.claim()
-	l, found, err := e.create(ctx, r, c)
+	l, b, err := e.create(ctx, r, c)
 	if err != nil {
 		return stint.Session{}, err
 	}
+	found := l.Session != b.Session.ID
 	begun(Created{l.Session, found})
 	if found {
 		row, err := e.store.Session(ctx, l.Session)
 		return row.Session, err
 	}
-	s, again, err := e.runOne(ctx, l)
+	d := e.newDriver(l)
+	d.fresh = &b.Session
+	d.input = &stint.Message{ID: "input", Kind: stint.Prompt, From: b.Entries[0].Actor, At: b.Entries[0].At, Body: r.Input}
+	s, again, err := e.runOne(ctx, d)
 	if err != nil || !again {
 		return s, err
 	}
 	return e.Run(ctx, l.Session)
 }
 
-func (e *Engine) create(ctx context.Context, r Request, c stint.Claim) (l stint.Lease, found bool, err error) {
-	b, err := e.first(r)
-	if err != nil {
-		return l, false, err
-	}
-	if err := e.inputBlob(ctx, &b, r.Input); err != nil {
-		return l, false, err
+// create makes the session that r asks for. Where its key finds an earlier one, the
+// lease names that, and not the session of the batch.
+func (e *Engine) create(ctx context.Context, r Request, c stint.Claim) (l stint.Lease, b stint.Batch, err error) {
+	if b, err = e.first(r); err != nil {
+		return l, b, err
 	}
 	a := r.Agent
 	e.mu.Lock()
@@ -78,32 +80,10 @@ func (e *Engine) create(ctx context.Context, r Request, c stint.Claim) (l stint.
 		e.pinned[pinKey(b.Session.Agent)] = a
 	}
 	e.mu.Unlock()
-	l, err = e.store.Create(ctx, b, c)
-	if err != nil {
-		return l, false, err
-	}
-	found = l.Session != b.Session.ID
-	if !found {
+	if l, err = e.store.Create(ctx, b, c); err == nil && c.Holder == "" {
 		e.poke()
 	}
-	return l, found, nil
-}
-
-// inputBlob is a no-op for inputs that lie inline.
-func (e *Engine) inputBlob(ctx context.Context, b *stint.Batch, input []byte) error {
-	if len(input) <= journal.InlineBytes {
-		return nil
-	}
-	key, err := e.store.FamilyKey(ctx, b.Session.Family)
-	if err != nil {
-		return err
-	}
-	ref := journal.BlobID(key, input)
-	if ref != b.Entries[0].Blob {
-		return stint.Internal.Errorf("create", "the input's blob is not named by the family's key")
-	}
-	b.Blobs = map[stint.BlobRef][]byte{ref: input}
-	return nil
+	return l, b, err
 }
 
 // first makes the first entry of the session that r asks for.
@@ -138,18 +118,20 @@ func (e *Engine) first(r Request) (stint.Batch, error) {
 	}
 	d := journal.Draft{At: now, Actor: r.Actor, Body: r.Input}
 	_, _ = rand.Read(d.Salt[:])
+	var blobs map[stint.BlobRef][]byte
 	if len(r.Input) > journal.InlineBytes {
 		key, err := e.store.FamilyKey(e.ctx, id)
 		if err != nil {
 			return stint.Batch{}, err
 		}
 		d.Body, d.Blob = nil, journal.BlobID(key, r.Input)
+		blobs = map[stint.BlobRef][]byte{d.Blob: r.Input}
 	}
 	s, entry, err := journal.Begin(id, c, d)
 	if err != nil {
 		return stint.Batch{}, err
 	}
-	b := stint.Batch{Session: s, Entries: []stint.Entry{entry}}
+	b := stint.Batch{Session: s, Entries: []stint.Entry{entry}, Blobs: blobs}
 	if r.Dedupe != "" {
 		b.Keys = []stint.Key{{Scope: "create", Name: r.Dedupe, Digest: digest(r, c), Ref: id.String(), Expires: now.Add(keyLife)}}
 	}
