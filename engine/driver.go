@@ -198,7 +198,7 @@ func (d *driver) loops() (bool, error) {
 			return true, d.leave(p)
 		}
 		if p != nil || d.hasControl() {
-			return false, nil
+			return false, d.leaveLoop()
 		}
 		if l, err = d.begin("next"); err != nil {
 			return false, err
@@ -209,6 +209,17 @@ func (d *driver) loops() (bool, error) {
 		d.told()
 		faultpoint.Hit(faultpoint.AtLoopEnd)
 	}
+}
+
+// leaveLoop ends the running attempt without counting it, where a message has to be
+// acted on between loops.
+func (d *driver) leaveLoop() error {
+	s := d.w.session()
+	if !s.At.Open || s.At.Since.IsZero() {
+		return nil
+	}
+	_, err := d.w.add(journal.Draft{Kind: stint.SessionReleased, Pos: d.here(), Data: journal.Released{Why: "message"}})
+	return err
 }
 
 // open begins a loop, or an open one again.

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/faultpoint"
@@ -213,8 +214,8 @@ func (l *loop) prepare(s stint.Step, step, sub, beside int) (*call, error) {
 }
 
 func defaults(s *stint.Step) error {
-	if s.Name == "" || len(s.Name) > 200 {
-		return stint.Invalid.Errorf("step", "a step's name has 1 to 200 bytes, not %d", len(s.Name))
+	if n := utf8.RuneCountInString(s.Name); n < 1 || n > 200 {
+		return stint.Invalid.Errorf("step", "a step's name has 1 to 200 characters, not %d", n)
 	}
 	if s.Kind == "" {
 		s.Kind = stint.Custom
@@ -423,10 +424,15 @@ func (l *loop) settle(c *call) {
 	if c.step.Effect == stint.Once && !definite {
 		// A stop, a pause or a drain that canceled it comes first; the intent stays
 		// recorded, and whoever begins the loop again finds the step in doubt.
-		if p := l.d.boundary(); p == nil {
+		switch p := l.d.boundary(); {
+		case notBegun(c.err):
+			l.again(c, c.err) // nothing was done, so nothing is in doubt
+			l.fail(c, false, final)
+			l.parkFor(p)
+		case p == nil:
 			l.doubt(c, c.err)
-		} else if l.park == nil {
-			l.park = p
+		default:
+			l.parkFor(p)
 		}
 		return
 	}
@@ -477,7 +483,13 @@ func (l *loop) fail(c *call, definite, final bool) {
 	l.d.w.flush(false)
 }
 
-// parkFor parks the loop, unless it is parked already.
+// notBegun reports whether an agent knows that a step's work did not begin.
+func notBegun(err error) bool {
+	var n interface{ NotBegun() bool }
+	return errors.As(err, &n) && n.NotBegun()
+}
+
+// parkFor parks the loop, unless it is parked already or p is nil.
 func (l *loop) parkFor(p *parking) {
 	if l.park == nil {
 		l.park = p

@@ -107,7 +107,11 @@ func apply(s *stint.Session, e *stint.Entry, d any) error {
 		stepDone(s, e, d)
 	case LimitChanged:
 		s.Limits = d.Limits
+		s.Limits.Deadline = micro(d.Limits.Deadline)
 	case LeaseLost:
+		if d.Prior != stint.Died && d.Prior != stint.Expired {
+			return illegal(s, e, "a lease is lost because its runner died or it expired, not by %q", d.Prior)
+		}
 		leaseLost(s, d, ran)
 	case Taken:
 		// A prompt for the loop to come: the loop's entries begin with it.
@@ -149,7 +153,12 @@ func allowed(s *stint.Session, e *stint.Entry) error {
 		return illegal(s, e, "session.created is the first entry and no other")
 	}
 	switch e.Kind {
-	case stint.SessionCreated, stint.MessageTaken, stint.MessageRefused, stint.LeaseLost:
+	case stint.SessionCreated, stint.MessageTaken, stint.MessageRefused:
+		return nil
+	case stint.LeaseLost:
+		if e.Epoch == s.Epoch {
+			return illegal(s, e, "only the next holder can say so")
+		}
 		return nil
 	case stint.SessionResumed:
 		if s.Status == stint.Pending {
@@ -178,6 +187,9 @@ func allowed(s *stint.Session, e *stint.Entry) error {
 	}
 	switch e.Kind {
 	case stint.LoopStarted:
+		if !s.At.Since.IsZero() && e.Epoch == s.Epoch {
+			return illegal(s, e, "attempt %d at loop %d runs", s.At.Attempt, s.At.Loop)
+		}
 		return nil
 	case stint.LoopCompleted, stint.LoopFailed, stint.OutputWritten:
 		return underWay(s, e)
@@ -218,10 +230,19 @@ func illegal(s *stint.Session, e *stint.Entry, format string, args ...any) error
 }
 
 func created(s *stint.Session, e *stint.Entry, d Created) {
+	d.Limits.Deadline, d.Trigger.Due = micro(d.Limits.Deadline), micro(d.Trigger.Due)
 	*s = stint.Session{
-		ID: e.Session, Family: d.Family, Name: d.Name, Agent: d.Agent, Trigger: d.Trigger, Parent: d.Parent,
+		ID: e.Session, Epoch: e.Epoch, Family: d.Family, Name: d.Name, Agent: d.Agent, Trigger: d.Trigger, Parent: d.Parent,
 		Labels: d.Labels, Limits: d.Limits, Status: stint.Pending, Created: e.At,
 	}
+}
+
+// micro is a time as a session has it: UTC, whole microseconds; zero stays zero.
+func micro(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Microsecond)
 }
 
 // pause closes a stretch of running time.
@@ -252,7 +273,7 @@ func leaseLost(s *stint.Session, d LeaseLost, ran bool) {
 
 func waiting(s *stint.Session, e *stint.Entry, d Waiting) {
 	park(s, e.At)
-	d.Since, d.Until = e.At, d.Until.UTC().Truncate(time.Microsecond)
+	d.Since, d.Until = e.At, micro(d.Until)
 	s.Status, s.Reason, s.Wait = stint.Waiting, string(d.For), &d
 }
 

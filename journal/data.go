@@ -105,7 +105,7 @@ type Resumed struct {
 
 // Released is the data of session.released.
 type Released struct {
-	Why string `json:"why"` // drain
+	Why string `json:"why"` // drain, message
 }
 
 // Ended is the data of session.ended. The body is the result.

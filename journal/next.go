@@ -44,14 +44,17 @@ func Next(s stint.Session, d Draft) (stint.Session, stint.Entry, error) {
 	if e.Actor == "" {
 		e.Actor = stint.ByEngine
 	}
+	if !fits(d.Kind, d.Data) {
+		return s, e, illegal(&s, &e, "its data is a %T", d.Data)
+	}
 	var err error
-	if e.Data, err = appendData(nil, d.Data); err != nil {
+	if e.Data, err = appendData(make([]byte, 0, 256), d.Data); err != nil {
 		return s, e, err
 	}
 	// What changes the session is what the entry says, not what JSON made it out of:
 	// the fold of the entries has to come to the same.
 	data := d.Data
-	if !written(d.Kind, data) {
+	if !written(data) {
 		if data, err = typed(&e); err != nil {
 			return s, e, &stint.Error{Code: stint.Invalid, Op: "journal", Session: s.ID, Err: err}
 		}
@@ -104,16 +107,56 @@ func appendData(b []byte, d any) ([]byte, error) {
 	return append(b, bytes.TrimRight(buf.Bytes(), "\n")...), nil
 }
 
-// written reports whether d is data of kind k that its hand-written form says
-// exactly.
-func written(k stint.Kind, d any) bool {
+// fits reports whether d is the data that belongs to kind k.
+func fits(k stint.Kind, d any) bool {
+	ok := false
+	switch k {
+	case stint.SessionCreated:
+		_, ok = d.(Created)
+	case stint.SessionWaiting:
+		_, ok = d.(Waiting)
+	case stint.SessionResumed:
+		_, ok = d.(Resumed)
+	case stint.SessionReleased:
+		_, ok = d.(Released)
+	case stint.SessionEnded:
+		_, ok = d.(Ended)
+	case stint.LeaseLost:
+		_, ok = d.(LeaseLost)
+	case stint.LineStarted:
+		_, ok = d.(LineStarted)
+	case stint.LoopStarted:
+		_, ok = d.(LoopStarted)
+	case stint.LoopCompleted:
+		_, ok = d.(LoopCompleted)
+	case stint.LoopFailed:
+		_, ok = d.(LoopFailed)
+	case stint.StepRequested:
+		_, ok = d.(StepRequested)
+	case stint.StepCompleted, stint.StepFailed:
+		_, ok = d.(StepDone)
+	case stint.StepResolved:
+		_, ok = d.(StepResolved)
+	case stint.MessageTaken, stint.MessageRefused:
+		_, ok = d.(Taken)
+	case stint.LimitChanged:
+		_, ok = d.(LimitChanged)
+	case stint.OutputWritten:
+		_, ok = d.(Output)
+	default:
+		ok = true // apply says that there is no such kind
+	}
+	return ok
+}
+
+// written reports whether the entry of d says exactly what d holds: where the form
+// is hand-written and nothing in it can be changed by JSON.
+func written(d any) bool {
 	switch d := d.(type) {
 	case StepDone:
-		return (k == stint.StepCompleted || k == stint.StepFailed) && (d.Args == nil || json.Valid(d.Args))
-	case LoopStarted:
-		return k == stint.LoopStarted
-	case LoopCompleted:
-		return k == stint.LoopCompleted
+		return d.Args == nil || json.Valid(d.Args)
+	case LoopStarted, LoopCompleted:
+		return true
 	}
 	return false
 }

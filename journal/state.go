@@ -92,7 +92,7 @@ func readChain(seq stint.Seq, rank int, src Source) ([]byte, link, error) {
 		if err != nil {
 			return nil, link{}, err
 		}
-		if ref.Enc == Same || ref.Rank < 0 || next != seq && ref.Rank >= last || ref.Enc == Delta && (ref.Base >= next || ref.Base < 1) {
+		if ref.Enc != Full && ref.Enc != Delta || ref.Rank < 0 || next != seq && ref.Rank >= last || ref.Enc == Delta && (ref.Base >= next || ref.Base < 1) {
 			return nil, link{}, badState(seq, "its chain does not lead back to a snapshot")
 		}
 		if rank < 0 || ref.Rank <= rank {

@@ -1,0 +1,355 @@
+package journal_test
+
+import (
+	"slices"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/journal"
+)
+
+// model is a second, slow opinion on what a journal means. It keeps what happened
+// and works everything out by looking back over it; it shares no code with Apply.
+type model struct {
+	id    stint.ID
+	facts []fact
+}
+
+// fact is an entry that was accepted.
+type fact struct {
+	seq  stint.Seq
+	kind stint.Kind
+	pos  stint.Position
+	at   time.Time
+	by   int64 // the epoch
+	data any
+}
+
+// last returns the index of the newest fact of one of these kinds, or -1.
+func (m *model) last(kinds ...stint.Kind) int {
+	for i, f := range slices.Backward(m.facts) {
+		if slices.Contains(kinds, f.kind) {
+			return i
+		}
+	}
+	return -1
+}
+
+// count counts the facts of one of these kinds from index i on.
+func (m *model) count(i int, kinds ...stint.Kind) (n int) {
+	for _, f := range m.facts[i:] {
+		if slices.Contains(kinds, f.kind) {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *model) statusAfter(n int) stint.Status {
+	for _, f := range slices.Backward(m.facts[:n]) {
+		switch d := f.data.(type) {
+		case journal.Created, journal.Resumed:
+			return stint.Pending
+		case journal.Waiting:
+			return stint.Waiting
+		case journal.Ended:
+			return d.Outcome
+		case journal.LineStarted:
+			if d.Park {
+				return stint.Waiting
+			}
+			return stint.Pending
+		}
+	}
+	return ""
+}
+
+func (m *model) status() stint.Status { return m.statusAfter(len(m.facts)) }
+
+// lineBegin is the index of the first fact of the current line.
+func (m *model) lineBegin() int { return max(0, m.last(stint.LineStarted)) }
+
+func (m *model) kept() int {
+	if i := m.last(stint.LineStarted); i >= 0 {
+		return m.facts[i].data.(journal.LineStarted).From
+	}
+	return 0
+}
+
+func (m *model) done() int { return m.kept() + m.count(m.lineBegin(), stint.LoopCompleted) }
+
+// openLoop returns the index of the loop.started that began the open loop.
+func (m *model) openLoop() (int, bool) {
+	for i := 1 + m.last(stint.LineStarted, stint.LoopCompleted); i < len(m.facts); i++ {
+		if m.facts[i].kind == stint.LoopStarted {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// continues reports whether a loop.started at index i would go on with the attempt
+// before it. What counts is how that one's runner left it: by a wait, a drain or a
+// fence, and not by a failure, a death, or not at all. Nothing that comes later
+// makes a broken attempt whole, but a failure, a death or an end breaks a whole one.
+func (m *model) continues(i int) bool {
+	begin := i - 1
+	for ; begin >= 0 && m.facts[begin].kind != stint.LoopStarted; begin-- {
+		switch d := m.facts[begin].data.(type) {
+		case journal.LoopFailed, journal.Ended, journal.LineStarted, journal.LoopCompleted:
+			return false
+		case journal.LeaseLost:
+			if d.Prior == stint.Died {
+				return false
+			}
+		}
+	}
+	if begin < 0 {
+		return false
+	}
+	for _, f := range m.facts[begin+1 : i] {
+		switch f.data.(type) {
+		case journal.LeaseLost: // a fence
+			return true
+		case journal.Waiting, journal.Released:
+			return f.by == m.facts[begin].by
+		}
+		if f.by != m.facts[begin].by {
+			return false // its runner is gone without a word
+		}
+	}
+	return false
+}
+
+// attempts counts the attempts begun from index i on, n being the end.
+func (m *model) attempts(i, n int) (count int) {
+	for ; i < n; i++ {
+		if m.facts[i].kind == stint.LoopStarted && !m.continues(i) {
+			count++
+		}
+	}
+	return count
+}
+
+// legal says whether the entry may follow.
+func (m *model) legal(kind stint.Kind, pos stint.Position, epoch int64, data any) bool {
+	if len(m.facts) == 0 {
+		return kind == stint.SessionCreated
+	}
+	before := m.facts[len(m.facts)-1].by
+	if epoch < before {
+		return false
+	}
+	first, open := m.openLoop()
+	inLoop := open && pos.Loop == m.done()+1
+	status := m.status()
+	switch kind {
+	case stint.MessageTaken, stint.MessageRefused:
+		return true
+	case stint.LeaseLost:
+		prior := data.(journal.LeaseLost).Prior
+		return epoch > before && (prior == stint.Died || prior == stint.Expired)
+	case stint.LineStarted:
+		from := data.(journal.LineStarted).From
+		return from >= 0 && from <= m.done()
+	case stint.SessionResumed:
+		return status != stint.Pending
+	case stint.SessionEnded:
+		return !status.Ended() && data.(journal.Ended).Outcome.Ended()
+	case stint.LimitChanged, stint.SessionReleased:
+		return !status.Ended()
+	case stint.StepResolved:
+		return !status.Ended() && inLoop
+	case stint.SessionWaiting:
+		return status == stint.Pending
+	case stint.LoopStarted:
+		want := 1
+		if open {
+			want = m.attempts(first, len(m.facts))
+			if !m.continues(len(m.facts)) {
+				want++
+			}
+		}
+		runs := epoch == before && !m.runningSince().IsZero()
+		return status == stint.Pending && !runs && pos.Loop == m.done()+1 && pos.Attempt == want && pos.Step == 0
+	case stint.StepRequested, stint.StepCompleted, stint.StepFailed:
+		if pos.Step < 1 {
+			return false
+		}
+	case stint.LoopCompleted, stint.LoopFailed, stint.OutputWritten:
+	default:
+		return false
+	}
+	return inLoop && epoch == before && !m.runningSince().IsZero() && pos.Attempt == m.attempts(first, len(m.facts))
+}
+
+// session is what all the facts come to. The hash is not the model's business.
+func (m *model) session(hash stint.Hash) stint.Session {
+	c := m.facts[0].data.(journal.Created)
+	newest := m.facts[len(m.facts)-1]
+	s := stint.Session{
+		ID: m.id, Family: c.Family, Name: c.Name, Agent: c.Agent, Trigger: c.Trigger, Parent: c.Parent, Labels: c.Labels,
+		Limits: c.Limits, Status: m.status(), Created: m.facts[0].at, Updated: newest.at, Head: newest.seq, HeadHash: hash, Epoch: newest.by,
+	}
+	if i := m.last(stint.LimitChanged); i >= 0 {
+		s.Limits = m.facts[i].data.(journal.LimitChanged).Limits
+	}
+	if s.Status.Ended() {
+		s.Ended = m.facts[m.last(stint.SessionEnded)].at
+	}
+	m.reason(&s)
+	s.At = m.place()
+	s.Checkpoint = m.checkpoint()
+	s.Totals = m.totals()
+	return s
+}
+
+func (m *model) reason(s *stint.Session) {
+	f := m.facts[m.last(stint.SessionCreated, stint.SessionWaiting, stint.SessionResumed, stint.SessionEnded, stint.LineStarted, stint.LoopStarted)]
+	switch d := f.data.(type) {
+	case journal.Waiting:
+		s.Reason = string(d.For)
+	case journal.Resumed:
+		s.Reason = d.Reason
+	case journal.Ended:
+		s.Reason = d.Reason
+	case journal.LineStarted:
+		if s.Reason = d.Reason; d.Park {
+			s.Reason = "operator"
+		}
+	}
+	if s.Status != stint.Waiting {
+		return
+	}
+	f = m.facts[m.last(stint.SessionWaiting, stint.LineStarted)]
+	switch d := f.data.(type) {
+	case journal.Waiting:
+		d.Since = f.at
+		s.Wait = &d
+	case journal.LineStarted:
+		s.Wait = &stint.Wait{For: stint.ForOperator, Since: f.at, What: "rolled back to loop " + stint.Position{Loop: d.From}.String()}
+	}
+}
+
+func (m *model) place() stint.Place {
+	at := stint.Place{Line: m.count(0, stint.LineStarted), Loop: m.done()}
+	first, open := m.openLoop()
+	if !open {
+		if i := m.last(stint.LoopCompleted, stint.LineStarted); i >= 0 && m.facts[i].kind == stint.LoopCompleted {
+			for j := i; ; j-- { // back to where that loop began
+				if j == 0 || m.facts[j-1].kind == stint.LoopCompleted || m.facts[j-1].kind == stint.LineStarted {
+					at.Attempt = m.attempts(j, i)
+					break
+				}
+			}
+		}
+	} else {
+		at.Open, at.Loop = true, at.Loop+1
+		at.Attempt = m.attempts(first, len(m.facts))
+		at.Parked = m.continues(len(m.facts))
+		at.Since = m.runningSince()
+	}
+	for i := 1 + m.last(stint.LoopCompleted, stint.LineStarted); i < len(m.facts); i++ {
+		if at.LoopSeq == 0 && m.opens(m.facts[i]) {
+			at.LoopSeq = m.facts[i].seq
+		}
+		switch d := m.facts[i].data.(type) {
+		case journal.StepRequested, journal.StepDone:
+			at.Step = max(at.Step, m.facts[i].pos.Step)
+		case journal.LoopFailed:
+			at.Error = d.Error
+			at.Failures = append(at.Failures, m.facts[i].at)
+		case journal.LeaseLost:
+			if d.Prior == stint.Died {
+				at.Deaths++
+			}
+		case journal.Resumed:
+			if m.statusAfter(i).Ended() {
+				at.Failures, at.Deaths = nil, 0
+			}
+		}
+	}
+	if n := len(at.Failures); n > 5 {
+		at.Failures = at.Failures[n-5:]
+	}
+	return at
+}
+
+// opens reports whether f, after the newest completed loop, is an entry that the
+// loop to come begins with: its loop.started, or a prompt for it.
+func (m *model) opens(f fact) bool {
+	d, ok := f.data.(journal.Taken)
+	return f.kind == stint.LoopStarted || f.kind == stint.MessageTaken && ok && d.Kind == stint.Prompt && f.pos.Loop == m.done()+1
+}
+
+// stops lists the kinds that end a stretch of running time.
+func stops() []stint.Kind {
+	return []stint.Kind{stint.SessionWaiting, stint.SessionReleased, stint.SessionEnded, stint.LineStarted, stint.LoopCompleted, stint.LoopFailed}
+}
+
+func (m *model) runningSince() time.Time {
+	begin := m.last(stint.LoopStarted)
+	if begin < 0 || m.last(stops()...) > begin || m.facts[begin].by != m.facts[len(m.facts)-1].by {
+		return time.Time{}
+	}
+	return m.facts[begin].at
+}
+
+func (m *model) checkpoint() stint.Checkpoint {
+	cp := stint.Checkpoint{Loop: m.done()}
+	for _, f := range m.facts[m.lineBegin():] {
+		var ref journal.StateRef
+		switch d := f.data.(type) {
+		case journal.LineStarted:
+			cp.Seq, cp.At, cp.Rank, cp.Weight, cp.Size, cp.Sum = d.Checkpoint.Seq, d.Checkpoint.At, d.Checkpoint.Rank, d.Checkpoint.Weight, d.Checkpoint.Size, d.Checkpoint.Sum
+			if ref = d.State; ref.Enc == "" {
+				continue
+			}
+		case journal.LoopCompleted:
+			ref = d.State
+		default:
+			continue
+		}
+		cp.At = f.at
+		if ref.Enc != journal.Same {
+			cp.Seq, cp.Rank, cp.Weight, cp.Size, cp.Sum = f.seq, ref.Rank, ref.Weight, ref.Size, ref.Sum
+		}
+	}
+	return cp
+}
+
+func (m *model) totals() stint.Totals {
+	t := stint.Totals{
+		Loops: m.count(0, stint.LoopCompleted), Steps: m.count(0, stint.StepCompleted),
+		Errors: m.count(0, stint.StepFailed, stint.LoopFailed), Restarts: m.count(0, stint.LineStarted),
+		Attempts: m.attempts(0, len(m.facts)),
+	}
+	var begin time.Time
+	for i, f := range m.facts {
+		switch d := f.data.(type) {
+		case journal.StepDone:
+			t.Usage.Input += d.Usage.Input
+			t.Usage.Output += d.Usage.Output
+			t.Usage.CacheRead += d.Usage.CacheRead
+			t.Usage.CacheWrite += d.Usage.CacheWrite
+			t.Usage.Cost += d.Usage.Cost
+		case journal.Resumed:
+			if m.statusAfter(i).Ended() {
+				t.Restarts++
+			}
+		}
+		stop := slices.Contains(stops(), f.kind)
+		end := f.at
+		if i > 0 && f.by != m.facts[i-1].by {
+			stop, end = true, m.facts[i-1].at // nobody knows how long the one before went on after this
+		}
+		if stop && !begin.IsZero() {
+			t.Running += max(0, end.Sub(begin))
+			begin = time.Time{}
+		}
+		if f.kind == stint.LoopStarted {
+			begin = f.at
+		}
+	}
+	return t
+}
