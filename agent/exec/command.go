@@ -1,0 +1,166 @@
+package exec
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/faultpoint"
+	"github.com/stint-dev/stint/internal/proc"
+)
+
+// outcome is the result of the one step of a program without a protocol.
+type outcome struct {
+	Exit   *int   `json:"exit,omitempty"`
+	Signal string `json:"signal,omitempty"` // without SIG
+	MS     int64  `json:"ms"`
+	Stdout int64  `json:"stdout_bytes"`
+	Stderr int64  `json:"stderr_bytes"`
+}
+
+// end is what an outcome makes of the session.
+func (o outcome) end() *stint.End {
+	if o.Exit == nil {
+		return &stint.End{Outcome: stint.Failed, Reason: "signal " + o.Signal,
+			Result: fmt.Appendf(nil, `{"signal":%s}`, strconv.Quote(o.Signal))}
+	}
+	e := &stint.End{Outcome: stint.Completed, Result: fmt.Appendf(nil, `{"exit":%d}`, *o.Exit)}
+	if *o.Exit != 0 {
+		e.Outcome, e.Reason = stint.Failed, "exit "+strconv.Itoa(*o.Exit)
+	}
+	return e
+}
+
+// command does the loop of a program without a protocol: one step, and its exit
+// code is the outcome, live or from the journal.
+func (a *Agent) command(ctx context.Context, l stint.Loop) (stint.Next, error) {
+	out := &sink{}
+	out.attach(l, a.spec.outputLimit())
+	defer out.detach()
+	name := filepath.Base(a.spec.Command[0])
+	name = string(wholeRunes([]byte(name[:min(len(name), 200)])))
+	input, err := stint.Marshal(map[string]any{"command": a.spec.Command})
+	if err != nil {
+		return stint.Next{}, err
+	}
+	step := stint.Step{Name: name, Kind: stint.Tool, Effect: a.spec.effect(name, ""), Input: input, Timeout: a.spec.StepTimeout}
+	if step.Timeout == 0 {
+		step.Timeout = noStepTimeout
+	}
+	stdin, ses, epoch := prompts(l.Inbox()), l.Session(), epochOf(l)
+	res, err := l.Do(ctx, step, func(ctx context.Context, key string) (stint.Result, error) {
+		return a.spec.execute(ctx, ses, a.spec.environ(ses, epoch, key), stdin, out)
+	})
+	if err != nil {
+		return stint.Next{}, err
+	}
+	return stint.Next{End: endOf(res.Data)}, nil
+}
+
+// endOf is what the step's result makes of the session. One that says neither exit
+// nor signal was given by a person or a rule, after stint had died over the step.
+func endOf(result json.RawMessage) *stint.End {
+	var o outcome
+	var settled struct {
+		Stint string `json:"stint"`
+	}
+	switch {
+	case json.Unmarshal(result, &o) == nil && (o.Exit != nil || o.Signal != ""):
+		return o.end()
+	case json.Unmarshal(result, &settled) == nil && settled.Stint == "unknown":
+		return &stint.End{Outcome: stint.Failed, Reason: "nobody knows how the program ended", Result: result}
+	}
+	return &stint.End{Outcome: stint.Completed, Reason: "settled by hand: it happened", Result: result}
+}
+
+// prompts is what the program reads: the bodies of the prompts, a newline between
+// each two. nil: none.
+func prompts(inbox []stint.Message) []byte {
+	var bodies [][]byte
+	for _, m := range inbox {
+		if m.Kind == stint.Prompt {
+			bodies = append(bodies, m.Body)
+		}
+	}
+	if bodies == nil {
+		return nil
+	}
+	return append([]byte{}, bytes.Join(bodies, []byte("\n"))...)
+}
+
+// execute runs the program to its end and returns how it ended. Its error is
+// definite where nothing was run, and leaves the step in doubt otherwise: what a
+// program did before it was killed nobody knows.
+func (s Spec) execute(ctx context.Context, ses stint.Session, env []string, stdin []byte, out *sink) (stint.Result, error) {
+	if ctx.Err() != nil {
+		return stint.Result{}, notBegun{context.Cause(ctx)}
+	}
+	began := time.Now()
+	p, err := proc.Start(ctx, proc.Spec{
+		Argv: s.Command, Dir: s.Dir, Env: env, Name: ses.Name, Grace: s.grace(),
+		Stdin: proc.Stream{Pipe: stdin != nil}, Stdout: proc.Stream{Pipe: true}, Stderr: proc.Stream{Pipe: true},
+	})
+	if err != nil {
+		return stint.Result{}, commandStartError(ses.ID, s.Command[0], err)
+	}
+	faultpoint.Hit(faultpoint.EffectSent)
+	var o outcome
+	var streams sync.WaitGroup
+	streams.Go(func() {
+		o.Stdout = pump(p.Stdout(), s.TeeStdout, func(line []byte, size int64) { out.log(streamOut, line, size) })
+	})
+	streams.Go(func() {
+		o.Stderr = pump(p.Stderr(), s.TeeStderr, func(line []byte, size int64) { out.log(streamErr, line, size) })
+	})
+	if stdin != nil {
+		streams.Go(func() {
+			_, _ = p.Stdin().Write(stdin) // a program need not read it
+			p.Stdin().Close()
+		})
+	}
+	x := p.Wait()
+	streams.Wait()
+	o.MS = time.Since(began).Milliseconds()
+	if x.Left > 0 {
+		out.notef("%d processes of the program could not be killed", x.Left)
+	}
+	switch {
+	case x.Killed:
+		cause := context.Cause(ctx)
+		if cause == nil {
+			cause = errors.New("it was killed by stint")
+		}
+		return stint.Result{}, fmt.Errorf("%s was killed before it ended: %w", s.Command[0], cause)
+	case x.Signal != "":
+		o.Signal = signalName(x)
+	case x.Code < 0:
+		return stint.Result{}, stint.Unavailable.Errorf("exec", "nobody knows how %s ended: its guard was killed", s.Command[0])
+	default:
+		o.Exit = &x.Code
+	}
+	data, err := stint.Marshal(o)
+	return stint.Result{Data: data}, err
+}
+
+// commandStartError is definite where the program cannot be executed at all, and
+// says that nothing began where the system refused for now. Whatever else went
+// wrong may have done so after the start.
+func commandStartError(session stint.ID, name string, err error) error {
+	refused := startError(session, name, err)
+	var errno syscall.Errno
+	switch {
+	case isForGood(err):
+		return stint.Definite(refused)
+	case errors.As(err, &errno):
+		return notBegun{refused}
+	}
+	return refused
+}
