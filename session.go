@@ -129,6 +129,7 @@ type Place struct {
 	Parked  bool      `json:"parked,omitempty"`  // the open loop was left by a park, a drain or a fence: going on is not a new attempt
 	Since   time.Time `json:"since,omitzero"`    // when the running stretch began
 	LoopSeq Seq       `json:"loop_seq,omitzero"` // seq of the first entry of the open loop, or of the one to come; 0: it has none
+	Said    Seq       `json:"said,omitzero"`     // seq of the first prompt taken for the loop after the open one; 0: none
 
 	Failures []time.Time `json:"failures,omitempty"` // of attempts at the open loop, the newest five
 	Deaths   int         `json:"deaths,omitempty"`   // runners that died since the last checkpoint

@@ -77,7 +77,7 @@ func (d *driver) boundary() *parking {
 		return d.over
 	}
 	for i := range d.inbox {
-		if p := stops(&d.inbox[i]); p != nil {
+		if p := stops(&d.inbox[i]); p != nil && !(p.again && d.futile(&d.inbox[i])) {
 			return p
 		}
 	}
@@ -103,6 +103,24 @@ func stops(m *stint.Message) *parking {
 		return &parking{again: true}
 	}
 	return nil
+}
+
+// futile reports whether a restart or a rollback will be refused, so that it does not
+// break off the loop that runs.
+func (d *driver) futile(m *stint.Message) bool {
+	s := d.w.session()
+	return refusal(&s, command(*m)) != ""
+}
+
+// refusal is why the session cannot be taken back as c asks; empty: it can.
+func refusal(s *stint.Session, c journal.Command) string {
+	switch {
+	case c.Head != 0 && c.Head != s.Head:
+		return fmt.Sprintf("the plan was made at entry %d, the journal is at %d: look again", c.Head, s.Head)
+	case c.From != nil && (*c.From < 0 || *c.From > s.Checkpoint.Loop):
+		return fmt.Sprintf("there is no completed loop %d; loops 1 to %d are completed", *c.From, s.Checkpoint.Loop)
+	}
+	return ""
 }
 
 func canceled(m *stint.Message, c journal.Command) string {
@@ -205,7 +223,9 @@ func (d *driver) take(m stint.Message, why string) error {
 // longer ones are its body, which a control message does not have.
 const maxTakenData = 16 << 10
 
-// say records the prompt that came inside a restart, for the loop that it begins.
+// say records the prompt that came inside a restart. It is for the first loop that
+// begins after it: an open loop has recorded steps that were made without it, and
+// every attempt at a loop sees the same inbox.
 func (d *driver) say(m stint.Message, c journal.Command) error {
 	if c.Say == "" {
 		return nil
@@ -213,7 +233,7 @@ func (d *driver) say(m stint.Message, c journal.Command) error {
 	s := d.w.session()
 	pos := stint.Position{Loop: s.Checkpoint.Loop + 1}
 	if s.At.Open {
-		pos.Loop = s.At.Loop
+		pos.Loop = s.At.Loop + 1
 	}
 	_, err := d.w.add(journal.Draft{Kind: stint.MessageTaken, Pos: pos, Actor: m.From, Body: []byte(c.Say),
 		Data: journal.Taken{ID: m.ID + "/say", Kind: stint.Prompt, From: m.From, At: m.At}})
@@ -372,8 +392,8 @@ func (d *driver) resolve(s *stint.Session, m stint.Message, c journal.Command) e
 
 // goBack restarts the session, or rolls it back.
 func (d *driver) goBack(s *stint.Session, m stint.Message, c journal.Command) error {
-	if c.Head != 0 && c.Head != s.Head {
-		return d.refuse(m, fmt.Sprintf("the plan was made at entry %d, the journal is at %d: look again", c.Head, s.Head))
+	if why := refusal(s, c); why != "" {
+		return d.refuse(m, why)
 	}
 	if c.From == nil && m.Kind == stint.Restart && c.State == nil {
 		return d.restartHere(s, m, c)

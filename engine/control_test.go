@@ -3,7 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,40 +135,6 @@ func TestPauseAndResume(t *testing.T) {
 	})
 }
 
-func TestRestartFromALoop(t *testing.T) {
-	inBubble(t, func(r *rig) {
-		var ran []string
-		a := agent("counter", counter(4, &ran))
-		n := r.serve(engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
-		id := r.start(n.Engine, a, "")
-		s := r.settles(id, stint.Completed)
-		ran = nil
-		from := 2
-		r.send(id, stint.Restart, journal.Command{From: &from, Head: s.Head, Reason: "again", Say: "mind the gap"})
-		<-time.After(time.Second)
-		s = r.settles(id, stint.Completed)
-		if len(ran) != 4 || ran[0] != "think 2" {
-			t.Errorf("ran %q after the restart", ran)
-		}
-		if s.At.Line != 1 || s.Totals.Loops != 6 || s.Totals.Restarts != 1 {
-			t.Errorf("line %d, totals %+v", s.At.Line, s.Totals)
-		}
-		// A plan made before the journal moved is refused, and says so in the journal.
-		r.send(id, stint.Restart, journal.Command{From: &from, Head: s.Head - 1})
-		<-time.After(time.Second)
-		if got := r.settles(id, stint.Completed); got.At.Line != 1 {
-			t.Error("a restart went through on an old plan")
-		}
-		far := 9
-		r.send(id, stint.Restart, journal.Command{From: &far})
-		<-time.After(time.Second)
-		r.settles(id, stint.Completed)
-		n.stop()
-		r.show(id)
-		r.golden("restart")
-	})
-}
-
 func TestDrain(t *testing.T) {
 	t.Run("a read is cut short and begun again in the same attempt", func(t *testing.T) {
 		inBubble(t, func(r *rig) {
@@ -222,57 +188,6 @@ func TestDrain(t *testing.T) {
 			}
 		})
 	})
-}
-
-func TestLimits(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		limits stint.Limits
-		wait   stint.WaitFor // or
-		status stint.Status
-		reason string
-	}{
-		{"loops", stint.Limits{Loops: 3}, stint.ForBudget, "", "loops: 3 of 3 loops"},
-		{"loops stop", stint.Limits{Loops: 3, Stop: true}, "", stint.Stopped, "loops: 3 of 3 loops"},
-		{"steps", stint.Limits{Steps: 5}, stint.ForBudget, "", "steps: 5 of 5 steps"},
-		{"wall", stint.Limits{Wall: 25 * time.Minute}, stint.ForBudget, "", "wall: 30m0s of 25m0s running time"},
-		{"deadline", stint.Limits{Deadline: time.Date(2000, 1, 1, 0, 25, 0, 0, time.UTC)}, "", stint.Stopped, "deadline: 2000-01-01T00:25:00Z"},
-		{"idle", stint.Limits{Idle: 2 * time.Minute}, stint.ForBudget, "", "idle: no sign of life for 2m0s"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, func(r *rig) {
-				canceled := 0
-				a := agent("slow", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
-					for range 2 {
-						if _, err := slow(stint.Read, &canceled)(ctx, l); err != nil {
-							return stint.Next{}, err
-						}
-					}
-					return stint.Next{}, nil
-				})
-				a.Grace = 10 * time.Minute
-				n := r.serve(engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
-				res, err := n.Start(t.Context(), engine.Request{Agent: a, Limits: &c.limits})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if c.wait != "" {
-					s := r.settles(res.ID, stint.Waiting)
-					if s.Wait.For != c.wait || s.Wait.What != c.reason {
-						t.Errorf("waits for %s: %s", s.Wait.For, s.Wait.What)
-					}
-					more := stint.Limits{}
-					r.send(res.ID, stint.SetLimit, journal.Command{Limits: &more})
-					r.settles(res.ID, stint.Running)
-					r.send(res.ID, stint.Kill, journal.Command{})
-					r.settles(res.ID, stint.Canceled)
-				} else if s := r.settles(res.ID, c.status); s.Reason != c.reason {
-					t.Errorf("reason %q", s.Reason)
-				}
-				n.stop()
-			})
-		})
-	}
 }
 
 func TestDivergence(t *testing.T) {
@@ -333,50 +248,6 @@ func TestBrakeOnDeaths(t *testing.T) {
 	})
 }
 
-func TestGroup(t *testing.T) {
-	inBubble(t, func(r *rig) {
-		var mu sync.Mutex
-		ran := map[string]int{}
-		hang := make(chan struct{})
-		a := agent("a", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
-			steps := []stint.Step{{Name: "a", Effect: stint.Read}, {Name: "b", Effect: stint.Read}, {Name: "c", Effect: stint.Read}}
-			var delays = []time.Duration{3 * time.Second, time.Second, 2 * time.Second}
-			res, err := l.DoAll(ctx, steps, func(_ context.Context, i int, _ string) (stint.Result, error) {
-				<-time.After(delays[i])
-				mu.Lock()
-				ran[steps[i].Name]++
-				first := i == 0 && ran["a"] == 1
-				mu.Unlock()
-				if first {
-					<-hang
-				}
-				return stint.Result{Data: json.RawMessage(`"` + steps[i].Name + `"`)}, nil
-			})
-			if err != nil {
-				return stint.Next{}, err
-			}
-			got := string(res[0].Data) + string(res[1].Data) + string(res[2].Data)
-			return stint.Next{End: &stint.End{Result: json.RawMessage(`[` + got[:3] + `]`)}}, nil
-		})
-		one := r.serve(engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
-		id := r.start(one.Engine, a, "")
-		<-time.After(10 * time.Second)
-		r.store.Kill("r1")
-		two := r.serve(engine.Options{Agents: []engine.Agent{a}, Holder: "r2"})
-		r.settles(id, stint.Completed)
-		mu.Lock()
-		defer mu.Unlock()
-		if ran["b"] != 1 || ran["c"] != 1 {
-			t.Errorf("finished members ran again: %v", ran)
-		}
-		r.show(id)
-		close(hang)
-		one.stop()
-		two.stop()
-		r.golden("group")
-	})
-}
-
 // TestFencedRunner: a runner that was paused beyond its lease wakes up and finds
 // that another has taken over. It writes nothing and tells nobody.
 func TestFencedRunner(t *testing.T) {
@@ -412,5 +283,35 @@ func TestFencedRunner(t *testing.T) {
 		one.stop()
 		two.stop()
 		r.golden("fenced")
+	})
+}
+
+// TestALargeCommandIsNotLost: a message that was sent is in the inbox or in the
+// journal, and never in neither, and it acts, however long its arguments are. The
+// data of an entry has a bound that the data of a message does not have.
+func TestALargeCommandIsNotLost(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		var heard []string
+		a := agent("chat", chatter(&heard))
+		n := r.serve(engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
+		id := r.start(n.Engine, a, "one")
+		r.settles(id, stint.Waiting)
+		r.send(id, stint.Stop, journal.Command{Reason: strings.Repeat("x", 70<<10)})
+		<-time.After(10 * time.Second)
+		n.stop()
+		kinds := map[stint.Kind]int{}
+		for _, e := range r.entries(id) {
+			kinds[e.Kind]++
+		}
+		ms, err := r.store.Inbox(r.t.Context(), id)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if n := len(ms) + kinds[stint.MessageTaken] + kinds[stint.MessageRefused]; n != 1 {
+			t.Errorf("the message that Send took is in %d places\n%s", n, r.journal(id))
+		}
+		if s := r.row(id).Session; s.Status != stint.Canceled {
+			t.Errorf("%s: the stop had no effect", s.Status)
+		}
 	})
 }

@@ -33,6 +33,7 @@ type driver struct {
 	ctx    context.Context // of the agent
 	cancel context.CancelCauseFunc
 	once   atomic.Int32 // once steps under way
+	toldOf stint.Seq    // the head that an observer was told of
 
 	leaving atomic.Bool // the lease is being given back
 
@@ -153,14 +154,35 @@ func (d *driver) giveBack() error {
 	}
 	d.leaving.Store(true) // from here on a lease that is gone is no loss
 	d.w.flush(true)
-	return d.w.wait()
+	if err := d.w.wait(); err != nil {
+		return err
+	}
+	faultpoint.Hit(faultpoint.RecordedNotAcked)
+	d.told()
+	return nil
+}
+
+// read returns the session. A store that cannot be read for a moment is asked again,
+// under the lease that the drive has: it could not even give it back.
+func (d *driver) read() (stint.Row, error) {
+	for {
+		row, err := d.e.store.Session(d.ctx, d.lease.Session)
+		if err == nil || !errors.Is(err, stint.Unavailable) || d.isDraining() {
+			return row, err
+		}
+		select {
+		case <-d.ctx.Done():
+			return row, err
+		case <-time.After(retryCommit):
+		}
+	}
 }
 
 // load reads what the drive needs: the fold, the agent, the state.
 func (d *driver) load() error {
 	s := d.fresh
 	if s == nil {
-		row, err := d.e.store.Session(d.ctx, d.lease.Session)
+		row, err := d.read()
 		if err != nil {
 			return err
 		}
@@ -450,8 +472,6 @@ func (d *driver) leave(p *parking) error {
 	if err := d.giveBack(); err != nil {
 		return err
 	}
-	faultpoint.Hit(faultpoint.RecordedNotAcked)
-	d.told()
 	s = d.w.session()
 	if t, ok := s.Ready(); ok && s.Status == stint.Waiting {
 		d.e.wakeAt(t)
@@ -479,8 +499,9 @@ func waitData(w *stint.Wait) journal.Waiting {
 
 // told tells an observer of what is durable now.
 func (d *driver) told() {
-	if d.e.opt.Observe != nil {
-		d.e.opt.Observe(d.w.session())
+	if s := d.w.session(); d.e.opt.Observe != nil && s.Head != d.toldOf {
+		d.toldOf = s.Head
+		d.e.opt.Observe(s)
 	}
 }
 

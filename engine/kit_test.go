@@ -120,7 +120,13 @@ func agent(name string, fn stint.AgentFunc) engine.Agent { return engine.Agent{N
 
 func (r *rig) engine(opt engine.Options) *engine.Engine {
 	r.t.Helper()
-	e, err := engine.New(r.t.Context(), r.store, opt)
+	return r.engineOn(r.store, opt)
+}
+
+// engineOn makes an engine on a store that stands in front of the rig's.
+func (r *rig) engineOn(store stint.Store, opt engine.Options) *engine.Engine {
+	r.t.Helper()
+	e, err := engine.New(r.t.Context(), store, opt)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -130,8 +136,14 @@ func (r *rig) engine(opt engine.Options) *engine.Engine {
 // serve starts a runner.
 func (r *rig) serve(opt engine.Options) *runner {
 	r.t.Helper()
+	return r.serveOn(r.store, opt)
+}
+
+// serveOn starts a runner on a store that stands in front of the rig's.
+func (r *rig) serveOn(store stint.Store, opt engine.Options) *runner {
+	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
-	n := &runner{Engine: r.engine(opt), r: r, cancel: cancel, done: make(chan error, 1)}
+	n := &runner{Engine: r.engineOn(store, opt), r: r, cancel: cancel, done: make(chan error, 1)}
 	go func() { n.done <- n.Serve(ctx) }()
 	return n
 }
@@ -145,6 +157,26 @@ func (n *runner) stop() {
 	}
 	if err := n.Close(); err != nil {
 		n.r.t.Error(err)
+	}
+}
+
+// closes ends an engine that does not serve.
+func (r *rig) closes(e *engine.Engine) {
+	r.t.Helper()
+	if err := e.Close(); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// verifies holds a session's journal against all rules that a reader can check.
+func (r *rig) verifies(id stint.ID) {
+	r.t.Helper()
+	var v journal.Verifier
+	for _, e := range r.entries(id) {
+		if err := v.Add(e); err != nil {
+			r.t.Errorf("%v\n%s", err, r.journal(id))
+			return
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ type loop struct {
 	busy  atomic.Bool
 	step  int       // newest step number handed out
 	park  *parking  // why the loop must stop; set once
-	reads stint.Seq // newest result of a read that may not be durable yet
+	loose stint.Seq // newest outcome, maybe not durable yet, that may come out otherwise when it is lost
 	model stint.Seq // newest answer of a model that may not be durable yet
 	roll  journal.Rollup
 }
@@ -318,7 +318,7 @@ func (l *loop) before(calls []*call) error {
 			if err := l.intend(c); err != nil {
 				return err
 			}
-		case c.step.Effect == stint.Idempotent && l.reads > 0:
+		case c.step.Effect == stint.Idempotent && l.loose > 0:
 			need = true
 		case c.step.Kind == stint.Tool && l.model > 0:
 			need = true
@@ -334,7 +334,7 @@ func (l *loop) before(calls []*call) error {
 	if l.model > 0 {
 		faultpoint.Hit(faultpoint.AnswerRecorded)
 	}
-	l.reads, l.model = 0, 0
+	l.loose, l.model = 0, 0
 	for _, c := range calls {
 		if c.step.Effect == stint.Once {
 			faultpoint.Hit(faultpoint.IntentRecorded)
@@ -460,8 +460,8 @@ func (l *loop) succeed(c *call) {
 		return
 	}
 	l.count(c.step, c.result.Usage)
-	if c.step.Effect == stint.Read {
-		l.reads = seq
+	if c.step.Effect != stint.Idempotent {
+		l.loose = seq // a lost result of a once step may become a person's word
 	}
 	if c.step.Kind == stint.Model {
 		l.model = seq
@@ -473,11 +473,13 @@ func (l *loop) fail(c *call, definite, final bool) {
 	l.roll.Errors++
 	d := journal.StepDone{StepRequested: c.intent, MS: c.took.Milliseconds(), Usage: c.result.Usage,
 		Error: oneLine(c.err), Definite: definite, Final: final}
-	if _, err := l.d.w.add(journal.Draft{Kind: stint.StepFailed, Pos: c.pos, Actor: stint.ByAgent, Data: d}); err != nil {
+	seq, err := l.d.w.add(journal.Draft{Kind: stint.StepFailed, Pos: c.pos, Actor: stint.ByAgent, Data: d})
+	if err != nil {
 		_ = l.lost()
 		return
 	}
 	if definite {
+		l.loose = seq // the next try may succeed
 		l.count(c.step, c.result.Usage)
 	}
 	l.d.w.flush(false)

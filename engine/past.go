@@ -36,10 +36,13 @@ func (d *driver) loadPast(ctx context.Context) (past, []stint.Message, error) {
 			return nil, nil, err
 		}
 		for i := range es {
+			if es[i].Pos.Loop != d.place.Loop {
+				continue // a prompt may have been taken in the loop before
+			}
 			if err := p.add(&es[i]); err != nil {
 				return nil, nil, err
 			}
-			if es[i].Kind == stint.MessageTaken && es[i].Pos.Loop == d.place.Loop {
+			if es[i].Kind == stint.MessageTaken {
 				m, err := d.taken(ctx, &es[i])
 				if err != nil {
 					return nil, nil, err

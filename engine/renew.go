@@ -35,9 +35,6 @@ func (e *Engine) renew(ds []*driver, all bool) {
 	begun := time.Now()
 	var held []stint.Lease
 	for _, d := range ds {
-		if d.leaving.Load() {
-			continue
-		}
 		if l, dirty := d.pulse.beat(d.lease); all || dirty {
 			held = append(held, l)
 		}

@@ -114,9 +114,8 @@ func apply(s *stint.Session, e *stint.Entry, d any) error {
 		}
 		leaseLost(s, d, ran)
 	case Taken:
-		// A prompt for the loop to come: the loop's entries begin with it.
-		if d.Kind == stint.Prompt && !s.At.Open && s.At.LoopSeq == 0 && e.Pos.Loop == s.Checkpoint.Loop+1 {
-			s.At.LoopSeq = e.Seq
+		if d.Kind == stint.Prompt {
+			said(s, e)
 		}
 	}
 	switch e.Kind {
@@ -271,6 +270,18 @@ func leaseLost(s *stint.Session, d LeaseLost, ran bool) {
 	s.At.Deaths++
 }
 
+// said notes a prompt that is taken for a loop which has not begun: that loop's
+// entries begin with it.
+func said(s *stint.Session, e *stint.Entry) {
+	at := &s.At
+	switch {
+	case !at.Open && at.LoopSeq == 0 && e.Pos.Loop == s.Checkpoint.Loop+1:
+		at.LoopSeq = e.Seq
+	case at.Open && at.Said == 0 && e.Pos.Loop == at.Loop+1:
+		at.Said = e.Seq
+	}
+}
+
 func waiting(s *stint.Session, e *stint.Entry, d Waiting) {
 	park(s, e.At)
 	d.Since, d.Until = e.At, micro(d.Until)
@@ -348,7 +359,7 @@ func loopCompleted(s *stint.Session, e *stint.Entry, d LoopCompleted) {
 	s.Totals.Loops++
 	s.Checkpoint = d.State.checkpoint(s.Checkpoint, e.Seq)
 	s.Checkpoint.Loop, s.Checkpoint.At = s.At.Loop, e.At
-	s.At = stint.Place{Line: s.At.Line, Loop: s.At.Loop, Attempt: s.At.Attempt}
+	s.At = stint.Place{Line: s.At.Line, Loop: s.At.Loop, Attempt: s.At.Attempt, LoopSeq: s.At.Said}
 }
 
 func loopFailed(s *stint.Session, e *stint.Entry, d LoopFailed) {

@@ -249,10 +249,11 @@ func (m *model) place() stint.Place {
 		at.Parked = m.continues(len(m.facts))
 		at.Since = m.runningSince()
 	}
+	at.LoopSeq, at.Said = m.opening(m.done()+1), stint.Seq(0)
+	if open {
+		at.Said = m.opening(m.done() + 2)
+	}
 	for i := 1 + m.last(stint.LoopCompleted, stint.LineStarted); i < len(m.facts); i++ {
-		if at.LoopSeq == 0 && m.opens(m.facts[i]) {
-			at.LoopSeq = m.facts[i].seq
-		}
 		switch d := m.facts[i].data.(type) {
 		case journal.StepRequested, journal.StepDone:
 			at.Step = max(at.Step, m.facts[i].pos.Step)
@@ -275,11 +276,26 @@ func (m *model) place() stint.Place {
 	return at
 }
 
-// opens reports whether f, after the newest completed loop, is an entry that the
-// loop to come begins with: its loop.started, or a prompt for it.
-func (m *model) opens(f fact) bool {
-	d, ok := f.data.(journal.Taken)
-	return f.kind == stint.LoopStarted || f.kind == stint.MessageTaken && ok && d.Kind == stint.Prompt && f.pos.Loop == m.done()+1
+// opening is the seq of the first entry on this line that the given loop begins
+// with: its loop.started, or a prompt that was taken for it while it was the loop to
+// come, or while the one before it was open. 0: there is none.
+func (m *model) opening(loop int) stint.Seq {
+	done, open := m.kept(), false
+	for _, f := range m.facts[m.lineBegin()+min(1, m.count(0, stint.LineStarted)):] {
+		d, ok := f.data.(journal.Taken)
+		prompt := f.kind == stint.MessageTaken && ok && d.Kind == stint.Prompt && f.pos.Loop == loop
+		switch {
+		case f.kind == stint.LoopCompleted:
+			done, open = done+1, false
+		case f.kind == stint.LoopStarted:
+			if open = true; done+1 == loop {
+				return f.seq
+			}
+		case prompt && open && done+2 == loop, prompt && !open && done+1 == loop:
+			return f.seq
+		}
+	}
+	return 0
 }
 
 // stops lists the kinds that end a stretch of running time.
