@@ -33,33 +33,33 @@ func seqs(es []stint.Entry) string {
 func entriesRanges(k *kit) {
 	c, neighbour := k.claimed(k.runner("r")), k.claimed("r")
 	k.write(neighbour, said("x"))
-	// 1 created, 2 loop started, 3 to 6 output, 7 waiting, 8 resumed, 9 output
+	// 1 created, 2 loop started, 3 to 6 output, 7 waiting, 8 resumed, 9 loop started, 10 output
 	k.write(c, said("3"), said("4"))
 	k.write(c, said("5"), said("6"), waits(stint.Wait{For: stint.ForOperator}))
-	k.write(c, resumes(), said("9"))
+	k.write(c, resumes(), said("10"))
 	output := []stint.Kind{stint.OutputWritten}
 	for _, q := range []struct {
 		r    stint.Range
 		want string
 	}{
-		{stint.Range{}, "1 2 3 4 5 6 7 8 9"},
-		{stint.Range{After: 3}, "4 5 6 7 8 9"},
+		{stint.Range{}, "1 2 3 4 5 6 7 8 9 10"},
+		{stint.Range{After: 3}, "4 5 6 7 8 9 10"},
 		{stint.Range{Until: 3}, "1 2 3"},
 		{stint.Range{After: 3, Until: 5}, "4 5"},
 		{stint.Range{After: 5, Until: 5}, ""},
-		{stint.Range{After: 9}, ""},
-		{stint.Range{After: 8, Until: 100}, "9"},
+		{stint.Range{After: 10}, ""},
+		{stint.Range{After: 8, Until: 100}, "9 10"},
 		{stint.Range{Limit: 2}, "1 2"},
 		{stint.Range{After: 2, Limit: 3}, "3 4 5"},
-		{stint.Range{Last: true, Limit: 2}, "8 9"},
+		{stint.Range{Last: true, Limit: 2}, "9 10"},
 		{stint.Range{Last: true, Limit: 2, Until: 6}, "5 6"},
-		{stint.Range{Last: true, After: 7, Limit: 20}, "8 9"},
-		{stint.Range{Last: true}, "1 2 3 4 5 6 7 8 9"},
-		{stint.Range{Kinds: output}, "3 4 5 6 9"},
+		{stint.Range{Last: true, After: 7, Limit: 20}, "8 9 10"},
+		{stint.Range{Last: true}, "1 2 3 4 5 6 7 8 9 10"},
+		{stint.Range{Kinds: output}, "3 4 5 6 10"},
 		{stint.Range{Kinds: []stint.Kind{stint.SessionResumed, stint.SessionWaiting, stint.SessionEnded}}, "7 8"},
 		{stint.Range{Kinds: []stint.Kind{stint.SessionEnded}}, ""},
 		{stint.Range{Kinds: output, After: 3, Limit: 2}, "4 5"},
-		{stint.Range{Kinds: output, Last: true, Limit: 2}, "6 9"},
+		{stint.Range{Kinds: output, Last: true, Limit: 2}, "6 10"},
 		{stint.Range{Kinds: output, Last: true, Limit: 2, Until: 6, After: 2}, "5 6"},
 	} {
 		q.r.Session = c.id()

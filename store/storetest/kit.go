@@ -245,7 +245,8 @@ func (k *kit) follow(c *course, ds ...journal.Draft) stint.Batch {
 	for i := 0; i < len(ds); i++ {
 		d := ds[i]
 		at := b.Session.At
-		if !at.Open && (d.Kind == stint.OutputWritten || d.Kind == stint.StepCompleted) {
+		runs := at.Open && !at.Since.IsZero() && b.Session.Epoch == c.lease.Epoch
+		if !runs && needsLoop(d.Kind) {
 			d = journal.Draft{Kind: stint.LoopStarted, Data: journal.LoopStarted{Why: "next"}}
 			i--
 		}
@@ -259,6 +260,9 @@ func (k *kit) follow(c *course, ds ...journal.Draft) stint.Batch {
 		case at.Open:
 			d.Pos = stint.Position{Loop: at.Loop, Attempt: at.Attempt}
 		}
+		if d.Kind == stint.StepCompleted || d.Kind == stint.StepFailed {
+			d.Pos.Step = at.Step + 1
+		}
 		if d.At.IsZero() {
 			d.At = clock(0)
 		}
@@ -268,6 +272,15 @@ func (k *kit) follow(c *course, ds ...journal.Draft) stint.Batch {
 		b.Session, b.Entries = s, append(b.Entries, e)
 	}
 	return b
+}
+
+// needsLoop reports whether an entry of kind k stands inside a running attempt.
+func needsLoop(k stint.Kind) bool {
+	switch k {
+	case stint.OutputWritten, stint.StepCompleted, stint.StepFailed, stint.LoopCompleted, stint.LoopFailed:
+		return true
+	}
+	return false
 }
 
 func salt() (s [16]byte) {

@@ -135,7 +135,7 @@ func raceStalls(k *kit) {
 		stale = append(stale, *c)
 		k.claim(c, who[(i+1)%2])
 		for _, old := range stale {
-			at := course{s: c.s, lease: old.lease}
+			at := *c
 			k.refused(k.append(old.lease, k.follow(&old, said("late"))), stint.Fenced)
 			k.refused(k.append(old.lease, k.follow(&at, said("late, with the right seq"))), stint.Fenced)
 		}
