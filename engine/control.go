@@ -190,6 +190,7 @@ func (d *driver) nextControl(settle bool) (stint.Message, bool) {
 		}
 		if m.Kind.Control() {
 			d.inbox = append(d.inbox[:i:i], d.inbox[i+1:]...)
+			d.seen[m.ID] = true // from here on it is not delivered again
 			return m, true
 		}
 	}
@@ -212,9 +213,6 @@ func (d *driver) take(m stint.Message, why string) error {
 	if _, err := d.w.add(journal.Draft{Kind: kind, Pos: pos, Actor: m.From, Body: body, Data: t}); err != nil {
 		return err
 	}
-	d.mu.Lock()
-	d.seen[m.ID] = true
-	d.mu.Unlock()
 	d.w.take(m.ID)
 	return nil
 }
@@ -248,6 +246,7 @@ func (d *driver) takePrompts(pos stint.Position) ([]stint.Message, error) {
 	var prompts, rest []stint.Message
 	for _, m := range d.inbox {
 		if m.Kind == stint.Prompt {
+			d.seen[m.ID] = true
 			prompts = append(prompts, m)
 		} else {
 			rest = append(rest, m)

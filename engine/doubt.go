@@ -17,14 +17,20 @@ type Verifier func(ctx context.Context, step stint.Step, key string) (journal.Ve
 func (l *loop) doubt(c *call, cause error) {
 	rule := Doubt{}
 	if l.d.agent.Doubt != nil {
-		rule = l.d.agent.Doubt(c.step.Name)
+		// One that panics is one that does not know: a person is asked.
+		_ = shielded(func() error { rule = l.d.agent.Doubt(c.step.Name); return nil })
 	}
 	verdict, result := journal.Verdict(""), json.RawMessage(nil)
 	switch {
 	case rule.Unknown:
 		verdict = journal.Unknown
 	case rule.Verify != nil && !l.d.stopping():
-		v, r, err := rule.Verify(l.d.ctx, c.step, journal.Key(l.start.ID, c.pos))
+		var v journal.Verdict
+		var r json.RawMessage
+		err := shielded(func() (err error) {
+			v, r, err = rule.Verify(l.d.ctx, c.step, journal.Key(l.start.ID, c.pos))
+			return err
+		})
 		if err == nil {
 			verdict, result = v, r
 		}

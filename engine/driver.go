@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,11 +30,13 @@ type driver struct {
 	input  *stint.Message // what session.created carries
 	place  stint.Place    // of the loop under way
 	prior  stint.Prior    // how the lease before this one ended
-	state  json.RawMessage
-	ctx    context.Context // of the agent
-	cancel context.CancelCauseFunc
-	once   atomic.Int32 // once steps under way
-	toldOf stint.Seq    // the head that an observer was told of
+	// claimed is when the lease began, on this process's clock.
+	claimed time.Time
+	state   json.RawMessage
+	ctx     context.Context // of the agent
+	cancel  context.CancelCauseFunc
+	once    atomic.Int32 // once steps under way
+	toldOf  stint.Seq    // the head that an observer was told of
 
 	leaving atomic.Bool // the lease is being given back
 
@@ -67,12 +70,12 @@ var errStop = errors.New("the session was stopped")
 
 // drive runs the session until it parks, ends or is lost. The returned error is
 // for the log: what concerns the session is in its journal.
-func (d *driver) drive(ctx context.Context, settle bool) error {
-	d.mu.Lock()
-	d.ctx, d.cancel = context.WithCancelCause(ctx)
-	d.mu.Unlock()
+func (d *driver) drive(settle bool) error {
 	defer d.cancel(nil)
 	defer d.stopTimer()
+	if d.isLost() {
+		return d.lostErr
+	}
 	if err := d.load(); err != nil {
 		return d.quit(err)
 	}
@@ -315,12 +318,11 @@ func (d *driver) begin(why string) (*loop, error) {
 
 // call runs the agent and turns a panic into an error.
 func (d *driver) call(l *loop) (next stint.Next, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic in loop %d: %v\n%s", d.place.Loop, p, debug.Stack())
-		}
-	}()
-	return d.agent.Loop.Loop(d.ctx, l)
+	err = shielded(func() error {
+		next, err = d.agent.Loop.Loop(d.ctx, l)
+		return err
+	})
+	return next, err
 }
 
 // close ends a loop: it parks, completes or fails it, and says whether the session
@@ -378,7 +380,7 @@ func (d *driver) complete(l *loop, next stint.Next, ref journal.StateRef, body [
 		return nil, err
 	}
 	if next.State != nil {
-		d.state = next.State
+		d.state = bytes.Clone(next.State) // the next delta is made against it, whatever the agent does
 	}
 	s := d.w.session()
 	d.place = s.At
@@ -386,7 +388,7 @@ func (d *driver) complete(l *loop, next stint.Next, ref journal.StateRef, body [
 	case next.End != nil:
 		return &parking{end: next.End}, nil
 	case d.agent.Done != nil:
-		done, err := d.agent.Done(s, d.state)
+		done, err := d.stopCondition(&s)
 		if err != nil {
 			return &parking{end: &stint.End{Outcome: stint.Failed, Reason: "stop condition: " + oneLine(err)}}, nil
 		}
@@ -499,10 +501,34 @@ func waitData(w *stint.Wait) journal.Waiting {
 
 // told tells an observer of what is durable now.
 func (d *driver) told() {
-	if s := d.w.session(); d.e.opt.Observe != nil && s.Head != d.toldOf {
-		d.toldOf = s.Head
-		d.e.opt.Observe(s)
+	s := d.w.session()
+	if d.e.opt.Observe == nil || s.Head == d.toldOf {
+		return
 	}
+	d.toldOf = s.Head
+	if err := shielded(func() error { d.e.opt.Observe(s); return nil }); err != nil {
+		d.e.opt.Log.Error("the observer panicked", "session", s.ID, "error", err)
+	}
+}
+
+// stopCondition asks the agent's stop condition.
+func (d *driver) stopCondition(s *stint.Session) (done bool, err error) {
+	err = shielded(func() error {
+		done, err = d.agent.Done(*s, d.state)
+		return err
+	})
+	return done, err
+}
+
+// shielded calls code that is not ours: a panic in it is an error of the session,
+// and not the end of the process and of all other sessions.
+func shielded(fn func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return fn()
 }
 
 // clip bounds a line that comes from an agent.

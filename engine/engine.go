@@ -134,7 +134,7 @@ func (e *Engine) claimSome(ctx context.Context, wg *sync.WaitGroup) (int, error)
 		return 0, err
 	}
 	for _, l := range leases {
-		d := e.newDriver(l)
+		d := e.newDriver(ctx, l)
 		wg.Go(func() {
 			e.finish(d, e.drive(ctx, d, false))
 			e.poke()
@@ -182,7 +182,7 @@ func (e *Engine) Run(ctx context.Context, id stint.ID) (stint.Session, error) {
 		if err != nil {
 			return stint.Session{}, err
 		}
-		s, again, err := e.runOne(ctx, e.newDriver(leases[0]))
+		s, again, err := e.runOne(ctx, e.newDriver(ctx, leases[0]))
 		if err != nil || !again {
 			return s, err
 		}
@@ -256,14 +256,15 @@ func (e *Engine) Settle(ctx context.Context, id stint.ID) error {
 	if err != nil {
 		return err
 	}
-	d := e.newDriver(leases[0])
+	d := e.newDriver(ctx, leases[0])
 	err = e.drive(ctx, d, true)
 	e.finish(d, err)
 	return err
 }
 
-func (e *Engine) newDriver(l stint.Lease) *driver {
-	d := &driver{e: e, lease: l, prior: l.Prior}
+func (e *Engine) newDriver(ctx context.Context, l stint.Lease) *driver {
+	d := &driver{e: e, lease: l, prior: l.Prior, claimed: time.Now()}
+	d.ctx, d.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	d.seen = map[string]bool{}
 	if d.prior == "" {
 		d.prior = stint.Released
@@ -279,7 +280,7 @@ func (e *Engine) drive(ctx context.Context, d *driver, settle bool) error {
 	faultpoint.Hit(faultpoint.AfterClaim)
 	stop := context.AfterFunc(ctx, d.drain)
 	defer stop()
-	return d.drive(context.WithoutCancel(ctx), settle)
+	return d.drive(settle)
 }
 
 func (e *Engine) finish(d *driver, err error) {

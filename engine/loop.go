@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -383,7 +382,10 @@ func (l *loop) perform(ctx context.Context, c *call, fn func(context.Context, st
 	if c.step.Effect == stint.Once {
 		l.d.once.Add(1)
 	}
-	c.result, c.err = guarded(ctx, fn, journal.Key(l.start.ID, c.pos))
+	c.err = shielded(func() (err error) {
+		c.result, err = fn(ctx, journal.Key(l.start.ID, c.pos))
+		return err
+	})
 	if c.step.Effect == stint.Once {
 		l.d.once.Add(-1)
 	}
@@ -399,16 +401,6 @@ func (l *loop) perform(ctx context.Context, c *call, fn func(context.Context, st
 	} else {
 		faultpoint.Hit(faultpoint.AnswerReceived)
 	}
-}
-
-// guarded calls fn and turns a panic into an error.
-func guarded(ctx context.Context, fn func(context.Context, string) (stint.Result, error), key string) (res stint.Result, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return fn(ctx, key)
 }
 
 // settle records how a call ended. It runs on the loop's goroutine.
@@ -450,7 +442,7 @@ func (l *loop) succeed(c *call) {
 	if !c.intended && len(c.step.Input) <= journal.InlineBytes {
 		d.Args = c.step.Input
 	}
-	seq, err := l.d.w.add(journal.Draft{Kind: stint.StepCompleted, Pos: c.pos, Actor: stint.ByAgent, Data: d, Body: c.result.Data})
+	seq, err := l.d.w.add(journal.Draft{Kind: stint.StepCompleted, Pos: c.pos, Actor: stint.ByAgent, Data: d, Body: bytes.Clone(c.result.Data)})
 	if err != nil {
 		c.result, c.err = stint.Result{}, l.refused(err)
 		if l.park == nil { // too large: the outcome is known, and it is this error

@@ -76,12 +76,16 @@ func (e *Engine) setRenewed(t time.Time) {
 // rest.
 func (e *Engine) distrust(ds []*driver) {
 	e.mu.Lock()
-	old := time.Since(e.renewed) > e.opt.TTL-e.opt.TTL/6
+	renewed := e.renewed
 	e.mu.Unlock()
-	if !old {
-		return
-	}
 	for _, d := range ds {
+		last := d.claimed
+		if renewed.After(last) {
+			last = renewed
+		}
+		if time.Since(last) <= e.opt.TTL-e.opt.TTL/6 {
+			continue
+		}
 		d.abandon(&stint.Error{Code: stint.Fenced, Op: "renew", Session: d.lease.Session,
 			Err: errors.New("the lease could not be renewed in time")})
 	}

@@ -58,7 +58,7 @@ func (e *Engine) RunNew(ctx context.Context, r Request, begun func(Created)) (st
 		row, err := e.store.Session(ctx, l.Session)
 		return row.Session, err
 	}
-	d := e.newDriver(l)
+	d := e.newDriver(ctx, l)
 	d.fresh = &b.Session
 	d.input = &stint.Message{ID: "input", Kind: stint.Prompt, From: b.Entries[0].Actor, At: b.Entries[0].At, Body: r.Input}
 	s, again, err := e.runOne(ctx, d)

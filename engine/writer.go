@@ -33,8 +33,9 @@ type writer struct {
 	key     []byte        // of the family
 	salts   []byte
 	err     error
-	stuck   []*commit // refused for a passing reason, and those behind them, in order
-	open    int       // handed over, not answered
+	queue   []*commit // not durable yet, in order
+	open    int       // of those, how many the store has and has not answered
+	halted  bool      // one was refused for a passing reason: nothing goes on its way but the first
 }
 
 // commit is one batch on its way.
@@ -141,8 +142,8 @@ func (w *writer) flush(release bool) {
 	c := &commit{batch: w.batch, done: make(chan struct{})}
 	w.batch = stint.Batch{}
 	w.last = c
-	if len(w.stuck) > 0 {
-		w.stuck = append(w.stuck, c)
+	w.queue = append(w.queue, c)
+	if w.halted {
 		w.mu.Unlock()
 		return
 	}
@@ -151,60 +152,56 @@ func (w *writer) flush(release bool) {
 	w.store.Append(w.ctx, w.lease, c.batch, func(err error) { w.answered(c, err) })
 }
 
-// answered takes the store's answer to a commit. Refusals come in the order of the
-// commits, so the stuck ones are in order too.
+// answered takes the store's answer to a commit. Those behind a refused one are
+// refused too; all of them stay in the queue, and once the store has answered them
+// all, the first is handed over again.
 func (w *writer) answered(c *commit, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open--
 	switch {
-	case err == nil:
-	case w.err != nil:
-		err = w.err
+	case w.err != nil: // fail has answered all
 	case errors.Is(err, stint.Unavailable):
-		w.stuck = append(w.stuck, c)
-		if w.open == 0 {
-			time.AfterFunc(retryCommit, w.resend)
-		}
-		return
-	default:
+		w.halted = true
+	case err != nil:
 		w.fail(err)
+	default:
+		w.queue = w.queue[1:]
+		close(c.done)
 	}
-	c.err = err
-	close(c.done)
+	if w.halted && w.open == 0 && w.err == nil {
+		w.again(err)
+	}
 }
 
-// resend hands the oldest stuck commit over once more, and then the next, one at a
-// time: what stands behind a refused one must not reach the store before it.
+// again goes on with the queue: after a pause if the first was refused, at once if
+// it was not. w.mu is held.
+func (w *writer) again(err error) {
+	if len(w.queue) == 0 {
+		w.halted = false
+		return
+	}
+	pause := time.Duration(0)
+	if err != nil {
+		pause = retryCommit
+	}
+	time.AfterFunc(pause, w.resend)
+}
+
+// resend hands over the first of the queue, alone: what stands behind a refused
+// commit must not reach the store before it.
 func (w *writer) resend() {
 	w.sending <- struct{}{}
 	defer func() { <-w.sending }()
 	w.mu.Lock()
-	if w.err != nil || len(w.stuck) == 0 {
+	if w.err != nil || len(w.queue) == 0 {
 		w.mu.Unlock()
 		return
 	}
-	c := w.stuck[0]
+	c := w.queue[0]
+	w.open++
 	w.mu.Unlock()
-	w.store.Append(w.ctx, w.lease, c.batch, func(err error) { w.resent(c, err) })
-}
-
-func (w *writer) resent(c *commit, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case w.err != nil: // fail has answered it
-	case errors.Is(err, stint.Unavailable):
-		time.AfterFunc(retryCommit, w.resend)
-	case err != nil:
-		w.fail(err)
-	default:
-		w.stuck = w.stuck[1:]
-		close(c.done)
-		if len(w.stuck) > 0 {
-			time.AfterFunc(0, w.resend)
-		}
-	}
+	w.store.Append(w.ctx, w.lease, c.batch, func(err error) { w.answered(c, err) })
 }
 
 // fail makes the writer refuse everything from now on. w.mu is held.
@@ -213,11 +210,11 @@ func (w *writer) fail(err error) {
 		return
 	}
 	w.err = err
-	for _, c := range w.stuck {
+	for _, c := range w.queue {
 		c.err = err
 		close(c.done)
 	}
-	w.stuck = nil
+	w.queue = nil
 	go w.lost(err)
 }
 

@@ -208,3 +208,62 @@ func TestAFullDiskThatHealsLosesNoSession(t *testing.T) {
 		})
 	})
 }
+
+// tardy is a store whose answers to some appends come later.
+type tardy struct {
+	*mem.Store
+	n      int
+	answer func(n int) (after time.Duration, err error)
+}
+
+func (s *tardy) Append(ctx context.Context, l stint.Lease, b stint.Batch, done func(error)) {
+	s.n++
+	after, err := s.answer(s.n)
+	if after == 0 && err == nil {
+		s.Store.Append(ctx, l, b, done)
+		return
+	}
+	time.AfterFunc(after, func() { done(err) })
+}
+
+// TestStuckCommitsKeepTheirOrder: what is made while a full disk has not yet answered
+// all that it was handed stays behind all of it.
+func TestStuckCommitsKeepTheirOrder(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		full := stint.Unavailable.Errorf("append", "the disk is full")
+		d := &tardy{Store: r.store.Store, answer: func(n int) (time.Duration, error) {
+			switch n {
+			case 2:
+				return 100 * time.Millisecond, full
+			case 3: // queued behind it, and refused with it, a little later
+				return 300 * time.Millisecond, full
+			}
+			return 0, nil
+		}}
+		a := agent("a", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+			for i := range 3 {
+				if i == 2 { // the third comes between the two answers
+					<-time.After(200 * time.Millisecond)
+				}
+				if _, err := step(ctx, l, "r", stint.Read, text("1")); err != nil {
+					return stint.Next{}, err
+				}
+			}
+			return stint.Next{End: &stint.End{}}, nil
+		})
+		e, err := engine.New(r.t.Context(), d, engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		id := r.start(e, a, "")
+		if _, err := e.Run(r.t.Context(), id); err != nil {
+			t.Error(err)
+		}
+		if s := r.row(id).Session; s.Epoch != 1 {
+			t.Errorf("the runner lost a session that nobody took from it\n%s", r.journal(id))
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
