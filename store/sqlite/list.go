@@ -1,0 +1,148 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"strings"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/stint-dev/stint"
+)
+
+// where builds the condition of a query from terms and their parameters.
+type where struct {
+	terms []string
+	args  []any
+}
+
+func (w *where) and(term string, args ...any) {
+	w.terms, w.args = append(w.terms, term), append(w.args, args...)
+}
+
+// Sessions implements [stint.Reader]. Newest is by id, which sorts by creation.
+func (s *Store) Sessions(ctx context.Context, f stint.Filter) (all []stint.Row, err error) {
+	if f.Short != "" && len(f.Short) < minShort {
+		return nil, nil
+	}
+	err = s.read(ctx, "sessions", func(c *sqlite.Conn) error {
+		now, lives := micros(clock()), map[string]bool{}
+		w, err := s.where(c, &f, now, lives)
+		if err != nil {
+			return err
+		}
+		q := sqlRow
+		if few, err := fewCreated(c, &f); err != nil {
+			return err
+		} else if few {
+			q = strings.Replace(sqlRow, "sessions s JOIN", "sessions s INDEXED BY sessions_created JOIN", 1)
+		}
+		if len(w.terms) > 0 {
+			q += "WHERE " + strings.Join(w.terms, " AND ")
+		}
+		return each(c, q+" ORDER BY s.id DESC LIMIT ?", func(st *sqlite.Stmt) error {
+			var row stint.Row
+			err := s.rows.scan(st, &row, now, lives)
+			all = append(all, row)
+			return err
+		}, append(w.args, cmp.Or(f.Limit, 1_000))...)
+	})
+	return all, err
+}
+
+// maxFew is how many sessions are sorted to save reading all others.
+const maxFew = 2_000
+
+// fewCreated reports whether so few sessions were created in the time that f names
+// that they are better found by it: SQLite would read all sessions, newest first,
+// until it has enough of them.
+func fewCreated(c *sqlite.Conn, f *stint.Filter) (bool, error) {
+	if f.Since.IsZero() && f.Before.IsZero() {
+		return false, nil
+	}
+	since, before, n := int64(-1<<63), int64(1<<63-1), 0
+	if !f.Since.IsZero() {
+		since = micros(f.Since)
+	}
+	if !f.Before.IsZero() {
+		before = micros(f.Before)
+	}
+	_, err := one(c, "SELECT count(*) FROM (SELECT 1 FROM sessions WHERE created >= ? AND created < ? LIMIT ?)",
+		func(st *sqlite.Stmt) { n = st.ColumnInt(0) }, since, before, maxFew)
+	return n < maxFew, err
+}
+
+func (s *Store) where(c *sqlite.Conn, f *stint.Filter, now int64, lives map[string]bool) (*where, error) {
+	w := &where{}
+	if f.Statuses != nil {
+		if err := s.statuses(c, w, f.Statuses, now, lives); err != nil {
+			return nil, err
+		}
+	}
+	if f.Open {
+		w.and("s.status <= 2")
+	}
+	for _, term := range []struct{ column, value string }{{"s.agent", f.Agent}, {"s.name", f.Name}, {"s.trigger", f.Trigger}} {
+		if term.value != "" {
+			w.and(term.column+" = ?", term.value)
+		}
+	}
+	if f.Short != "" {
+		rev := reversed(f.Short)
+		w.and("s.rev >= ? AND s.rev < ?", rev, rev+"~") // no character of an id comes after ~
+	}
+	if !f.Family.IsZero() {
+		w.and("s.fid = (SELECT fid FROM families WHERE id = ?)", f.Family.String())
+	}
+	for name, value := range f.Labels {
+		w.and("EXISTS (SELECT 1 FROM json_each(s.fold, '$.labels') e WHERE e.key = ? AND e.value = ?)", name, value)
+	}
+	if !f.Since.IsZero() {
+		w.and("s.created >= ?", micros(f.Since))
+	}
+	if !f.Before.IsZero() {
+		w.and("s.created < ?", micros(f.Before))
+	}
+	if !f.After.IsZero() {
+		w.and("s.id < ?", f.After.String())
+	}
+	return w, nil
+}
+
+// statuses adds the terms for statuses as stored; running ones are pending under
+// a lease that lives.
+func (s *Store) statuses(c *sqlite.Conn, w *where, want []stint.Status, now int64, lives map[string]bool) error {
+	var terms []string
+	var args []any
+	for _, status := range want {
+		if id, ok := statusID(status); ok {
+			terms, args = append(terms, "s.status = ?"), append(args, id)
+			continue
+		}
+		if status != stint.Running {
+			continue
+		}
+		all, err := holders(c)
+		if err != nil {
+			return err
+		}
+		alive := []string{}
+		for _, h := range all {
+			if lives[h] = s.runners.alive(h); lives[h] {
+				alive = append(alive, h)
+			}
+		}
+		b, err := json.Marshal(alive)
+		if err != nil {
+			return err
+		}
+		terms = append(terms, "s.status = 1 AND s.sid IN (SELECT sid FROM leases WHERE expires > ? AND holder IN (SELECT value FROM json_each(?)))")
+		args = append(args, now, string(b))
+	}
+	if len(terms) == 0 {
+		terms = []string{"FALSE"}
+	}
+	w.and("("+strings.Join(terms, " OR ")+")", args...)
+	return nil
+}

@@ -1,0 +1,207 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/stint-dev/stint"
+)
+
+// errPinned says why a WAL cannot be emptied.
+var errPinned = errors.New("a reader or another process still needs the WAL")
+
+// Open opens a store, making the file and bringing an older one up to date. It
+// refuses, without touching it, a file of a newer program ([stint.Conflict]), one
+// of another program ([stint.Conflict]) and one on a network file system
+// ([stint.Invalid]); a file that is no database is [stint.Corrupt].
+func Open(ctx context.Context, opt Options) (*Store, error) {
+	if opt.Path == "" {
+		return nil, stint.Invalid.Errorf("open", "no path is given")
+	}
+	opt.Patience = cmp.Or(opt.Patience, 30*time.Second)
+	path, err := filepath.Abs(opt.Path)
+	if err != nil {
+		return nil, unavailable("open", err)
+	}
+	opt.Path = path
+	if err := prepareFile(&opt); err != nil {
+		return nil, err
+	}
+	s := &Store{
+		opt: opt, names: newNames(), codec: newCodec(), watchers: &watchers{all: map[chan struct{}]bool{}},
+		pool: make(chan *sqlite.Conn, readers), intake: intake{queue: make(chan *op, maxQueue)}, committed: make(chan struct{}), quit: make(chan struct{}),
+	}
+	s.runners = newRunners(filepath.Join(path+".d", "runners"))
+	s.rows = &rows{s.names, s.runners}
+	s.keys = newKeyring(s)
+	for range readers {
+		s.pool <- nil
+	}
+	version, err := inspect(path)
+	if err != nil {
+		return nil, err
+	}
+	if opt.ReadOnly {
+		if version < schemaVersion() {
+			return nil, refuse(stint.Conflict, "open", stint.ID{}, "open it for writing once", "the store has schema version %d, this program needs %d", version, schemaVersion())
+		}
+		return s, nil
+	}
+	if err := s.openWriter(ctx, version); err != nil {
+		s.turn.close()
+		return nil, err
+	}
+	go s.commits()
+	go s.checkpoints()
+	return s, nil
+}
+
+// prepareFile checks where the file lies, and makes it with its folders.
+func prepareFile(opt *Options) error {
+	dir := filepath.Dir(opt.Path)
+	if !opt.ReadOnly {
+		if err := makeDir(dir); err != nil {
+			return unavailable("open", err)
+		}
+	}
+	if kind := networkFS(dir); kind != "" && !opt.AllowNetworkFS {
+		return refuse(stint.Invalid, "open", stint.ID{}, "put the store on a local disk, or use PostgreSQL to share it between machines",
+			"%s is on a network file system (%s), whose locks SQLite cannot rely on", opt.Path, kind)
+	}
+	if opt.ReadOnly {
+		if _, err := os.Stat(opt.Path); errors.Is(err, fs.ErrNotExist) {
+			return refuse(stint.NotFound, "open", stint.ID{}, "the first session that is started makes the store", "there is no store at %s", opt.Path)
+		}
+		return nil
+	}
+	// SQLite gives the WAL the permissions of the file. One that is there must not be
+	// opened here: closing it would drop the locks that this process has on it.
+	f, err := os.OpenFile(opt.Path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = f.Close()
+		if err == nil {
+			err = syncDir(opt.Path)
+		}
+	}
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		err = os.MkdirAll(opt.Path+".d", 0o700)
+	}
+	if err != nil {
+		return unavailable("open", err)
+	}
+	return nil
+}
+
+// makeDir makes a folder with those above it, durably: after a power cut the
+// store must not be gone with the folder.
+func makeDir(dir string) error {
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := makeDir(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// openWriter opens what only a store for writing has.
+func (s *Store) openWriter(ctx context.Context, version int) error {
+	s.turn = newTurn(s.opt.Path + ".d")
+	if err := registerVFS(); err != nil {
+		return err
+	}
+	c, err := openConn(layered(s.opt.Path), sqlite.OpenReadWrite|sqlite.OpenURI)
+	if err != nil {
+		return explain("open", err)
+	}
+	if err := s.setUp(ctx, c, version); err != nil {
+		_ = c.Close()
+		return explain("open", err)
+	}
+	ck, err := openConn(s.opt.Path, sqlite.OpenReadWrite, "synchronous = FULL", "fullfsync = 1", "checkpoint_fullfsync = 1", "wal_autocheckpoint = 0")
+	if err != nil {
+		_ = c.Close()
+		return explain("open", err)
+	}
+	ck.SetBusyTimeout(50 * time.Millisecond)
+	s.wal = &checkpointer{c: ck, kick: make(chan struct{}, 1), ended: make(chan struct{})}
+	return nil
+}
+
+// setUp makes c the writer.
+func (s *Store) setUp(ctx context.Context, c *sqlite.Conn, version int) (err error) {
+	c.SetBusyTimeout(0) // the turn waits
+	if version < schemaVersion() {
+		if err := s.migrate(ctx, c, version); err != nil {
+			return err
+		}
+	}
+	for _, p := range []string{"synchronous = FULL", "fullfsync = 1", "checkpoint_fullfsync = 1", "wal_autocheckpoint = 0", "cache_size = -16384", "temp_store = MEMORY"} {
+		if err := pragma(c, p); err != nil {
+			return err
+		}
+	}
+	s.w, err = newWriter(c, s.names, s.runners, s.keys)
+	if err == nil {
+		s.w.rows = s.rows
+	}
+	return err
+}
+
+// Close waits until what was handed to the store is durable or refused, empties
+// the WAL if nobody else needs it, and lets go of the holders of this process,
+// whose leases end with that. Closing again does nothing.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	close(s.quit)
+	close(s.queue)
+	var errs []error
+	if s.w != nil {
+		<-s.committed
+		<-s.wal.ended
+		s.truncate()
+		errs = append(errs, s.w.c.Close(), s.wal.c.Close())
+		s.turn.close()
+	}
+	s.watching.Wait()
+	for range readers { // each as soon as nobody reads with it
+		if c := <-s.pool; c != nil {
+			errs = append(errs, c.Close())
+		}
+	}
+	for range readers { // those who read from now on find that the store is closed
+		s.pool <- nil
+	}
+	errs = append(errs, s.runners.releaseAll())
+	return explain("close", errors.Join(errs...))
+}
+
+// syncDir makes the entry of path in its folder durable.
+func syncDir(path string) error {
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !os.IsPermission(err) {
+		return fmt.Errorf("sync folder: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/stint-dev/stint"
+)
+
+// Send implements [stint.Sender]. A message sent again is not judged again.
+func (s *Store) Send(ctx context.Context, id stint.ID, m stint.Message) error {
+	switch {
+	case m.ID == "":
+		return stint.Invalid.Errorf("send", "a message needs an id, made by its sender")
+	case messageID(m.Kind) < 0:
+		return stint.Invalid.Errorf("send", "there are no messages of kind %q", m.Kind)
+	}
+	return s.do(ctx, &op{kind: opSend, lease: stint.Lease{Session: id}, msg: m, digest: digestOf(&m)})
+}
+
+// digestOf tells messages of one id apart.
+func digestOf(m *stint.Message) (sum [32]byte) {
+	h := sha256.New()
+	for _, part := range [][]byte{[]byte(m.Kind), []byte(m.From), m.Data, m.Body} {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		h.Write(part)
+	}
+	h.Sum(sum[:0])
+	return sum
+}
+
+func (w *writer) send(o *op) error {
+	id, m := o.lease.Session, &o.msg
+	var sid, status, wakes int64
+	found, err := one(w.c, `SELECT s.sid, s.status, h.wakes FROM sessions s JOIN heads h ON h.sid = s.sid WHERE s.id = ?`, func(st *sqlite.Stmt) {
+		sid, status, wakes = st.ColumnInt64(0), st.ColumnInt64(1), st.ColumnInt64(2)
+	}, id.String())
+	if err != nil {
+		return err
+	}
+	if !found {
+		return notFound("send", id)
+	}
+	var old [32]byte
+	found, err = one(w.c, "SELECT digest FROM inbox WHERE sid = ? AND msg = ?", func(st *sqlite.Stmt) { st.ColumnBytes(0, old[:]) }, sid, m.ID)
+	switch {
+	case err != nil:
+		return err
+	case found && bytes.Equal(old[:], o.digest[:]):
+		return nil
+	case found:
+		return refuse(stint.Conflict, "send", id, "give each message an id of its own; the first one stands",
+			"message %q was sent before with other content", m.ID)
+	}
+	fold := stint.Session{ID: id, Status: statusOf(status)}
+	if err := fold.Accepts(m.Kind); err != nil {
+		return err
+	}
+	kind := messageID(m.Kind)
+	if err := exec(w.c, "INSERT INTO inbox(sid, msg, kind, sender, at, digest, data, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		sid, m.ID, kind, string(m.From), micros(clock()), o.digest[:], orNull(m.Data), orNull(m.Body)); err != nil {
+		return err
+	}
+	o.tell = true
+	if wakes>>kind&1 == 0 {
+		return nil
+	}
+	return exec(w.c, "UPDATE heads SET ready = 0 WHERE sid = ? AND ready IS NOT 0", sid)
+}
+
+func orNull(b []byte) any {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
