@@ -1,0 +1,286 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/journal"
+)
+
+// Show is one session with its course as JSON: the members of stint.session/1 and
+// more, which only `stint show` gives.
+type Show struct {
+	Session
+	Goal         *excerpt   `json:"goal"`          // what it was begun with; null if with nothing
+	Result       *excerpt   `json:"result"`        // what it ended with; null if it has not, or with nothing
+	Lines        []LineInfo `json:"lines"`         // all of them, in order
+	Line         int        `json:"line"`          // the one whose loops are shown
+	Loops        []LoopInfo `json:"loops"`         // of that line, oldest first: the newest ten, or all
+	LoopsOmitted int        `json:"loops_omitted"` // earlier ones that are not in loops
+	Steps        []StepInfo `json:"steps"`         // of the open loop: those without a recorded outcome
+	Effects      []StepInfo `json:"effects"`       // of the open loop: those that acted on the outside
+	Related      related    `json:"related"`
+	Next         []string   `json:"next"` // commands that make sense now
+}
+
+// excerpt is the beginning of a body.
+type excerpt struct {
+	Text string `json:"text"` // on one line, at most 4 KiB; empty if the body is not there
+	Size int64  `json:"size"` // bytes of the whole
+}
+
+// LineInfo is one line of a session.
+type LineInfo struct {
+	Line   int         `json:"line"`
+	From   int         `json:"from"` // keeps loops 1..from of the line before
+	Seq    stint.Seq   `json:"seq"`  // entry that began it
+	At     *time.Time  `json:"at"`
+	By     stint.Actor `json:"by"`
+	Reason string      `json:"reason"`
+}
+
+// LoopInfo is one loop of a line.
+type LoopInfo struct {
+	Loop      int         `json:"loop"`
+	Line      int         `json:"line"` // that it took place on
+	Attempts  int         `json:"attempts"`
+	Began     *time.Time  `json:"began"`
+	Ended     *time.Time  `json:"ended"`
+	TookMS    int64       `json:"took_ms"` // up to now for an open one
+	Completed bool        `json:"completed"`
+	Open      bool        `json:"open"`
+	Steps     int         `json:"steps"`
+	Effects   int         `json:"effects"` // steps that were not read
+	Errors    int         `json:"errors"`
+	Tokens    Big         `json:"tokens"` // what a token limit counts
+	Cost      stint.Money `json:"cost"`
+	StateSize int64       `json:"state_size"` // bytes after it
+	StateSeq  stint.Seq   `json:"state_seq"`  // entry that carries the state; that of the loop before if it left it as it was
+	Headline  string      `json:"headline"`
+	Error     string      `json:"error"` // of its newest attempt that failed
+}
+
+// StepInfo is a step that acted on the outside, or may have.
+type StepInfo struct {
+	Step    string         `json:"step"` // LOOP.STEP
+	Name    string         `json:"name"`
+	Kind    stint.StepKind `json:"kind"`
+	Effect  stint.Effect   `json:"effect"`
+	At      *time.Time     `json:"at"`
+	Outcome string         `json:"outcome"` // running, doubt, completed, failed, happened
+	Key     string         `json:"key"`     // the idempotency key that it was sent with
+}
+
+// related counts the sessions that came from this one.
+type related struct {
+	Children int `json:"children"`
+	Branches int `json:"branches"`
+}
+
+// ShowOptions say how much a page shows.
+type ShowOptions struct {
+	Line int  // the line whose loops are shown; -1: the current one
+	All  bool // all of its loops, not the newest ten
+}
+
+// shownLoops is how many loops a page has.
+const shownLoops = 10
+
+// NewShow reads what a page about row's session shows. Errors are the reader's, and
+// [stint.Corrupt] for a journal whose loops cannot follow each other.
+func NewShow(ctx context.Context, src Source, row *stint.Row, opt ShowOptions, now time.Time) (Show, error) {
+	s := &row.Session
+	out := Show{Session: NewSession(row, now), Line: s.At.Line, Loops: []LoopInfo{}, Steps: []StepInfo{}, Effects: []StepInfo{}}
+	if opt.Line >= 0 {
+		out.Line = opt.Line
+	}
+	es, err := courseEntries(ctx, src, row)
+	if err != nil {
+		return out, err
+	}
+	if out.Lines, err = linesOf(es); err != nil {
+		return out, err
+	}
+	b := bodies{src, s.Family}
+	if out.Goal, err = b.excerpt(ctx, s.ID, stint.SessionCreated); err != nil {
+		return out, err
+	}
+	if s.Status.Ended() {
+		if out.Result, err = b.excerpt(ctx, s.ID, stint.SessionEnded); err != nil {
+			return out, err
+		}
+	}
+	loops, err := journal.Course(es, out.Line)
+	if err != nil {
+		return out, err
+	}
+	first := 0
+	if !opt.All {
+		first = max(0, len(loops)-shownLoops)
+	}
+	out.LoopsOmitted = first
+	for _, l := range loops[first:] {
+		out.Loops = append(out.Loops, loopInfo(&l, row, now))
+	}
+	if err := out.openSteps(ctx, src, row, es); err != nil {
+		return out, err
+	}
+	if err := out.relatives(ctx, src, row); err != nil {
+		return out, err
+	}
+	out.Next = nextSteps(row, &out)
+	return out, nil
+}
+
+// excerpt is the beginning of the body of the newest entry of a kind.
+func (b bodies) excerpt(ctx context.Context, id stint.ID, kind stint.Kind) (*excerpt, error) {
+	es, err := b.src.Entries(ctx, stint.Range{Session: id, Kinds: []stint.Kind{kind}, Last: true, Limit: 1})
+	if err != nil || len(es) == 0 || sizeOf(&es[0]) == 0 {
+		return nil, err
+	}
+	body, _, err := b.maybe(ctx, &es[0])
+	return &excerpt{Text: head(body, 0), Size: sizeOf(&es[0])}, err
+}
+
+func linesOf(es []stint.Entry) ([]LineInfo, error) {
+	var all []LineInfo
+	for i := range es {
+		e := &es[i]
+		l := LineInfo{Line: e.Pos.Line, Seq: e.Seq, At: whole(e.At), By: e.Actor}
+		switch e.Kind {
+		case stint.SessionCreated:
+		case stint.LineStarted:
+			d, err := journal.Decode[journal.LineStarted](e)
+			if err != nil {
+				return nil, err
+			}
+			l.From, l.Reason = d.From, d.Reason
+		default:
+			continue
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+func loopInfo(l *journal.Loop, row *stint.Row, now time.Time) LoopInfo {
+	out := LoopInfo{
+		Loop: l.Number, Line: l.Line, Attempts: l.Attempts, Began: whole(l.Began), Ended: whole(l.Ended), Completed: l.Completed(),
+		Open: l.Open, Steps: l.Steps, Effects: l.Effects, Errors: l.Errors, Tokens: Big(l.Usage.Tokens()), Cost: l.Usage.Cost,
+		StateSize: l.Checkpoint.Size, StateSeq: l.Checkpoint.Seq, Headline: l.Headline, Error: l.Error,
+	}
+	end := l.Ended
+	if end.IsZero() {
+		if end = now; !row.Live {
+			end = row.Session.Updated
+		}
+	}
+	out.TookMS = max(0, end.Sub(l.Began)).Milliseconds()
+	return out
+}
+
+// openSteps fills in the steps of the open loop of the current line: a plan to go
+// back to the newest checkpoint knows them.
+func (out *Show) openSteps(ctx context.Context, src Source, row *stint.Row, es []stint.Entry) error {
+	s := &row.Session
+	if !s.At.Open || out.Line != s.At.Line {
+		return nil
+	}
+	all := append([]stint.Entry(nil), es...)
+	steps := []stint.Kind{stint.StepRequested, stint.StepCompleted, stint.StepFailed, stint.StepResolved}
+	err := eachEntry(ctx, src, stint.Range{Session: s.ID, After: s.At.LoopSeq - 1, Until: s.Head, Kinds: steps}, func(e *stint.Entry) error {
+		c := *e
+		c.Body = nil
+		all = append(all, c)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	plan, err := journal.MakePlan(*s, all, s.Checkpoint.Loop, nil, nil)
+	if err != nil {
+		return err
+	}
+	for _, p := range plan.Outside {
+		out.Effects = append(out.Effects, stepInfo(&p, p.Outcome))
+	}
+	for _, p := range plan.InDoubt {
+		switch {
+		case p.Outcome == string(journal.Unknown):
+			out.Effects = append(out.Effects, stepInfo(&p, p.Outcome))
+		case row.Live && p.Outcome == "requested" && s.Status != stint.Waiting:
+			out.Steps = append(out.Steps, stepInfo(&p, "running"))
+		case p.Effect == stint.Once:
+			out.Steps = append(out.Steps, stepInfo(&p, "doubt"))
+		default:
+			out.Effects = append(out.Effects, stepInfo(&p, p.Outcome))
+		}
+	}
+	return nil
+}
+
+func stepInfo(p *journal.EffectStep, outcome string) StepInfo {
+	return StepInfo{Step: p.Pos.String(), Name: p.Name, Kind: p.Kind, Effect: p.Effect, At: whole(p.At), Outcome: outcome, Key: p.Key}
+}
+
+// relatives counts the children and the branches of the session.
+func (out *Show) relatives(ctx context.Context, r stint.Reader, row *stint.Row) error {
+	rows, _, err := Sessions(ctx, r, Query{Filter: stint.Filter{Family: row.Session.Family}, All: true})
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		if p := rows[i].Session.Parent; p.Session == row.Session.ID {
+			if p.Branch {
+				out.Related.Branches++
+			} else {
+				out.Related.Children++
+			}
+		}
+	}
+	return nil
+}
+
+// nextSteps are the commands that make sense as the session stands.
+func nextSteps(row *stint.Row, out *Show) []string {
+	s := &row.Session
+	status, reason := row.Status()
+	to := func(format string, args ...any) string {
+		return "stint " + fmt.Sprintf(format, append([]any{row.Short}, args...)...)
+	}
+	back := to("restart %[1]s --from %[2]d --dry-run", max(s.Checkpoint.Loop-1, 0))
+	if out.Line != s.At.Line {
+		return []string{to("logs %[1]s --line %[2]d", out.Line), to("show %[1]s")}
+	}
+	switch {
+	case status == stint.Running:
+		return []string{to("logs -f %[1]s"), to("pause %[1]s"), to("stop %[1]s")}
+	case status.Ended():
+		return []string{to("logs %[1]s"), to("restart %[1]s --from %[2]d --dry-run", s.Checkpoint.Loop), to("export %[1]s"), to("verify %[1]s")}
+	case reason == interrupted || status == stint.Pending:
+		return []string{to("resume %[1]s --run"), to("logs %[1]s -p warn"), to("stop %[1]s")}
+	}
+	switch s.Wait.For {
+	case stint.ForDoubt:
+		at := s.Wait.Step.String()
+		for _, st := range out.Steps {
+			if st.Step == at {
+				return []string{to("resolve %[1]s:%[2]s --happened", at), to("resolve %[1]s:%[2]s --not", at), to("resolve %[1]s:%[2]s --unknown", at)}
+			}
+		}
+		return []string{to("logs %[1]s --step %[2]s --content", at), to("resume %[1]s"), back}
+	case stint.ForMessage:
+		return []string{to("send %[1]s TEXT"), to("stop %[1]s")}
+	case stint.ForBudget:
+		return []string{to("limit %[1]s --help"), to("logs %[1]s -n 20"), to("stop %[1]s")}
+	case stint.ForHealth:
+		return []string{to("resume %[1]s"), back, to("stop %[1]s")}
+	case stint.ForApproval:
+		return []string{to("logs %[1]s -n 20"), to("stop %[1]s")}
+	case stint.ForChild:
+		return []string{to("logs %[1]s"), to("stop %[1]s")}
+	}
+	return []string{to("resume %[1]s"), to("logs %[1]s -n 20"), to("stop %[1]s")}
+}

@@ -1,0 +1,278 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/term"
+)
+
+// Query says which sessions a list shows. The zero Query is all open ones.
+type Query struct {
+	Filter   stint.Filter // Statuses, Open, Limit and After are set from the members below
+	All      bool         // ended ones too
+	Bad      bool         // those that [Bad] means, ended or not
+	Statuses []stint.Status
+	Ended    int      // at most so many ended ones where Limit is 0, which bounds no open one; 0: all
+	Limit    int      // at most so many, newest first; 0: no bound
+	After    stint.ID // only those older than this one
+}
+
+// listPage is how many sessions are read at once.
+const listPage = 1000
+
+// Sessions returns the sessions that q selects, newest first, and where the list
+// goes on if Limit or Ended cut it short. It reads no entries.
+func Sessions(ctx context.Context, r stint.Reader, q Query) (rows []stint.Row, cursor stint.ID, err error) {
+	f := q.Filter
+	f.Statuses, f.Open, f.Limit, f.After = q.stored(), false, listPage, q.After
+	f.Open = f.Statuses == nil && !q.All
+	ended := 0
+	for {
+		page, err := r.Sessions(ctx, f)
+		if err != nil {
+			return nil, cursor, err
+		}
+		for i := range page {
+			row := &page[i]
+			if !q.wants(row) {
+				continue
+			}
+			if row.Session.Status.Ended() && q.Limit == 0 && q.Ended > 0 {
+				if ended++; ended > q.Ended {
+					return openRest(ctx, r, q, f, rows, cursor)
+				}
+			}
+			if q.Limit > 0 && len(rows) == q.Limit {
+				return rows, rows[len(rows)-1].Session.ID, nil
+			}
+			rows, cursor = append(rows, *row), row.Session.ID
+		}
+		if len(page) < listPage {
+			return rows, stint.ID{}, nil
+		}
+		f.After = page[len(page)-1].Session.ID
+	}
+}
+
+// openRest goes on with the open sessions alone, once there are enough ended ones.
+func openRest(ctx context.Context, r stint.Reader, q Query, f stint.Filter, rows []stint.Row, cursor stint.ID) ([]stint.Row, stint.ID, error) {
+	f.After, f.Open = cursor, true
+	for {
+		page, err := r.Sessions(ctx, f)
+		if err != nil {
+			return nil, cursor, err
+		}
+		for i := range page {
+			if q.wants(&page[i]) {
+				rows = append(rows, page[i])
+			}
+		}
+		if len(page) < listPage {
+			return rows, cursor, nil
+		}
+		f.After = page[len(page)-1].Session.ID
+	}
+}
+
+// stored is the statuses to ask the store for, nil for any.
+func (q *Query) stored() []stint.Status {
+	switch {
+	case q.Statuses != nil:
+		out := slices.Clone(q.Statuses)
+		if slices.Contains(out, stint.Running) {
+			out = append(out, stint.Waiting) // one that is held with a question open
+		}
+		return out
+	case q.Bad:
+		return []stint.Status{stint.Waiting, stint.Failed, stint.Stopped, stint.Canceled}
+	}
+	return nil
+}
+
+func (q *Query) wants(row *stint.Row) bool {
+	status, _ := row.Status()
+	return (!q.Bad || Bad(&row.Session)) && (q.Statuses == nil || slices.Contains(q.Statuses, status))
+}
+
+// Order is how a list of sessions is sorted.
+type Order string
+
+// The orders.
+const (
+	ByUrgency Order = ""     // what needs a person first, then by how long it has stood so
+	ByWait    Order = "wait" // longest in its status first
+	ByCost    Order = "cost" // dearest first
+	ByAge     Order = "age"  // newest first
+	ByName    Order = "name"
+)
+
+// Sort sorts rows. On a terminal groups stay together in any order.
+func Sort(rows []stint.Row, by Order, groups bool) {
+	longest := func(a, b *stint.Row) int { return since(a).Compare(since(b)) }
+	slices.SortStableFunc(rows, func(x, y stint.Row) int {
+		a, b := &x, &y
+		if groups || by == ByUrgency {
+			if c := cmp.Compare(groupOf(a), groupOf(b)); c != 0 {
+				return c
+			}
+		}
+		ended := a.Session.Status.Ended() && b.Session.Status.Ended()
+		switch by {
+		case ByCost:
+			return cmp.Compare(b.Session.Totals.Usage.Cost, a.Session.Totals.Usage.Cost)
+		case ByAge:
+			return strings.Compare(b.Session.ID.String(), a.Session.ID.String())
+		case ByName:
+			return strings.Compare(a.Session.Name, b.Session.Name)
+		case ByUrgency:
+			if ended {
+				return longest(b, a)
+			}
+		}
+		return longest(a, b)
+	})
+}
+
+// WriteList prints rows, which [Sort] has put in order: on a terminal in groups
+// under a line that counts them, elsewhere as a plain table. wide adds columns.
+// more says that the list was cut short.
+func WriteList(w io.Writer, st term.Style, rows []stint.Row, wide, more bool, now time.Time) error {
+	if st.TTY {
+		if _, err := io.WriteString(w, summary(rows, now)+"\n"); err != nil || len(rows) == 0 {
+			return err
+		}
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+	}
+	t := table{columns: listColumns(st, wide)}
+	last := group(-1)
+	for i := range rows {
+		row := &rows[i]
+		if g := groupOf(row); st.TTY && g != last {
+			t.rows = append(t.rows, []cell{{text: g.String(), color: term.Bold}})
+			last = g
+		}
+		t.rows = append(t.rows, listRow(st, row, wide, now))
+	}
+	if err := t.write(w, st); err != nil {
+		return err
+	}
+	if more && st.TTY {
+		_, err := io.WriteString(w, "\nThere are more: stint ps -a -n 500\n")
+		return err
+	}
+	return nil
+}
+
+func listColumns(st term.Style, wide bool) []column {
+	cs := []column{
+		{head: "SESSION", most: 40}, {head: "ID"}, {head: "STATUS"}, {head: "SINCE"}, {head: "LOOP", right: true}, {head: "COST", right: true},
+	}
+	if st.TTY {
+		cs[3] = column{head: "FOR", right: true}
+		cs = append([]column{{}}, cs...)
+	}
+	if wide {
+		cs = append(cs, column{head: "AGENT", most: 24}, column{head: "PIN"}, column{head: "RUNNER", most: 30}, column{head: "STARTED"},
+			column{head: "TRIGGER", most: 24}, column{head: "TOKENS", right: true}, column{head: "CKPT"}, column{head: "LABELS", most: 40})
+	}
+	return append(cs, column{head: "NOW"})
+}
+
+func listRow(st term.Style, row *stint.Row, wide bool, now time.Time) []cell {
+	s := &row.Session
+	glyph, color := shape(row)
+	out := []cell{
+		{text: term.Line(s.Name)}, {text: row.Short, color: term.Cyan}, {text: StatusWord(row), color: color}, {text: iso(since(row))},
+		{text: fmt.Sprint(s.At.Loop)}, {text: costOf(s)},
+	}
+	if st.TTY {
+		out[3].text = span(now.Sub(since(row)))
+		out = append([]cell{{text: glyph, color: color}}, out...)
+	}
+	if wide {
+		started := iso(s.Created)
+		if st.TTY {
+			started = clock(s.Created, now)
+		}
+		runner := "-"
+		if row.Live {
+			runner = term.Line(row.Lease.Holder)
+		}
+		out = append(out, plain(term.Line(s.Agent.Name), s.Agent.Pin.String()[:8], runner, started, term.Line(triggerOf(s)),
+			count(s.Totals.Usage.Tokens()), checkpointName(s.Checkpoint), orDash(labelsOf(s)))...)
+	}
+	line, elapsed := nowParts(row, now, st.TTY)
+	return append(out, cell{text: line, end: elapsed})
+}
+
+func triggerOf(s *stint.Session) string {
+	if s.Trigger.Ref == "" {
+		return s.Trigger.Kind
+	}
+	return s.Trigger.Kind + " " + s.Trigger.Ref
+}
+
+func labelsOf(s *stint.Session) string {
+	var all []string
+	for _, k := range sortedKeys(s.Labels) {
+		all = append(all, k+"="+s.Labels[k])
+	}
+	return term.Line(strings.Join(all, ","))
+}
+
+// checkpointName is how a checkpoint is called: by the loop that it ends.
+func checkpointName(c stint.Checkpoint) string {
+	if c.Loop == 0 && c.Seq == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("ck-%d", c.Loop)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// summary counts rows.
+func summary(rows []stint.Row, now time.Time) string {
+	var n [hasEnded + 1]int
+	var cost stint.Money
+	for i := range rows {
+		g := groupOf(&rows[i])
+		n[g]++
+		if g != hasEnded {
+			cost += rows[i].Session.Totals.Usage.Cost
+		}
+	}
+	part := func(n int, what string) string {
+		if n == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%d %s", n, what)
+	}
+	open := "nothing is open"
+	if k := len(rows) - n[hasEnded]; k > 0 {
+		open = fmt.Sprintf("%d open", k)
+	}
+	need := part(n[needsYou], "need you")
+	if n[needsYou] == 1 {
+		need = "1 needs you"
+	}
+	spent := ""
+	if cost > 0 {
+		spent = dollars(cost) + " so far"
+	}
+	return list(open, need, part(n[wasInterrupted], "interrupted"), part(n[isRunning], "running"), part(n[isWaiting], "waiting"),
+		part(n[isPending], "pending"), part(n[hasEnded], "ended"), spent, now.Format("15:04:05 MST"))
+}
