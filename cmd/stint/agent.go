@@ -1,0 +1,206 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/internal/term"
+	"github.com/stint-dev/stint/internal/view"
+	"github.com/stint-dev/stint/journal"
+)
+
+func (a *app) agentCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "agent", Short: "Look at the agents of stint.yaml",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return misused(cmd, "there is no command %q", args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(a.agentListCommand(), a.agentShowCommand(), a.agentValidateCommand(), a.agentDiffCommand())
+	return cmd
+}
+
+func (a *app) agentListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "ls", Short: "List the agents", Args: noArgs, Example: "  stint agent ls --json",
+		RunE: func(*cobra.Command, []string) error {
+			file, err := a.mustConfig()
+			if err != nil {
+				return err
+			}
+			type item struct {
+				Name        string   `json:"name"`
+				Kind        string   `json:"kind"`
+				Command     []string `json:"command"`
+				Pin         string   `json:"pin"`
+				Description string   `json:"description"`
+			}
+			items := []item{}
+			for _, name := range slices.Sorted(maps.Keys(file.Agents)) {
+				c := file.Agents[name]
+				_, pin := c.Definition()
+				items = append(items, item{name, c.Kind, c.Command, pin.String(), c.Description})
+			}
+			if a.json {
+				return a.printJSON(struct {
+					Schema string `json:"schema"`
+					Items  []item `json:"items"`
+				}{"stint.agent.list/1", items})
+			}
+			width := len("AGENT")
+			for _, it := range items {
+				width = max(width, len(it.Name))
+			}
+			a.printf("%s  %-5s %-8s  %s\n", term.Pad("AGENT", width, false), "KIND", "PIN", "WHAT")
+			for _, it := range items {
+				what := it.Description
+				if what == "" {
+					what = strings.Join(it.Command, " ")
+				}
+				a.printf("%s  %-5s %-8s  %s\n", term.Pad(it.Name, width, false), it.Kind, it.Pin[:8], term.Line(what))
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) agentShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show AGENT", Short: "Print an agent as it would be pinned, defaults filled in",
+		Example: "  stint agent show triage", Args: exactly(1, "one agent"), ValidArgsFunction: a.completeAgents,
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, err := a.configured(args[0])
+			if err != nil {
+				return err
+			}
+			def, pin := c.Definition()
+			if a.json {
+				return a.printJSON(struct {
+					Schema     string          `json:"schema"`
+					Pin        stint.Hash      `json:"pin"`
+					Definition json.RawMessage `json:"definition"`
+				}{"stint.agent/1", pin, def})
+			}
+			var members map[string]json.RawMessage
+			if err := json.Unmarshal(def, &members); err != nil {
+				return err
+			}
+			a.printf("%s · pin %s\n", c.Name, pin)
+			for _, k := range slices.Sorted(maps.Keys(members)) {
+				a.printf("  %-12s %s\n", k, term.Line(string(members[k])))
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) agentValidateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "validate [FILE]", Short: "Check a stint.yaml",
+		Long:    "Check a stint.yaml and report everything that is wrong with it, with line, column and what was expected.",
+		Example: "  stint agent validate\n  stint agent validate deploy/stint.yaml",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var file *config.File
+			var err error
+			switch len(args) {
+			case 0:
+				file, err = a.mustConfig()
+			case 1:
+				file, err = config.Load(args[0])
+			default:
+				return misused(cmd, "give one file, or none")
+			}
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(struct {
+					Schema string `json:"schema"`
+					Path   string `json:"path"`
+					Agents int    `json:"agents"`
+				}{"stint.validate/1", file.Path, len(file.Agents)})
+			}
+			a.printf("%s is sound: %d agents\n", file.Path, len(file.Agents))
+			return nil
+		},
+	}
+}
+
+func (a *app) agentDiffCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "diff SESSION", Short: "Show how an agent differs from the one a session is pinned to",
+		Example: "  stint agent diff triage-1129", Args: exactly(1, "one session"), ValidArgsFunction: a.completeSessions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := a.open(cmd.Context(), false)
+			if err != nil {
+				return err
+			}
+			defer s.store.Close()
+			row, _, err := view.Find(cmd.Context(), s.store, args[0], time.Now())
+			if err != nil {
+				return err
+			}
+			es, err := s.store.Entries(cmd.Context(), stint.Range{Session: row.Session.ID, Limit: 1})
+			if err != nil {
+				return err
+			}
+			if len(es) == 0 {
+				return stint.Corrupt.Errorf("agent", "the journal has no first entry")
+			}
+			first, err := journal.Decode[journal.Created](&es[0])
+			if err != nil {
+				return err
+			}
+			pinned, err := config.FromDefinition(first.Config)
+			if err != nil {
+				return err
+			}
+			now, err := a.configured(pinned.Name)
+			if err != nil {
+				return err
+			}
+			return a.printDrift(&row, config.Diff(pinned, now))
+		},
+	}
+}
+
+func (a *app) printDrift(row *stint.Row, changes []config.Change) error {
+	if a.json {
+		if changes == nil {
+			changes = []config.Change{}
+		}
+		return a.printJSON(struct {
+			Schema  string          `json:"schema"`
+			Session stint.ID        `json:"session"`
+			Changes []config.Change `json:"changes"`
+		}{"stint.agent.diff/1", row.Session.ID, changes})
+	}
+	if len(changes) == 0 {
+		a.printf("%s is as %s (%s) has it\n", row.Session.Agent.Name, row.Session.Name, row.Short)
+	}
+	for _, c := range changes {
+		a.printf("%s\n", term.Line(c.String()))
+	}
+	return nil
+}
+
+// mustConfig is loadConfig for commands that cannot do without.
+func (a *app) mustConfig() (*config.File, error) {
+	file, err := a.loadConfig()
+	if err == nil && file == nil {
+		e := stint.NotFound.Errorf("config", "there is no stint.yaml in this folder or above")
+		e.Hint = "stint init makes one"
+		return nil, e
+	}
+	return file, err
+}

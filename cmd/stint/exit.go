@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/term"
+)
+
+// The exit codes. `stint explain exit` prints them.
+const (
+	exitOK          = 0
+	exitInternal    = 1
+	exitInvalid     = 2 // usage, bad input, an ambiguous name
+	exitNotFound    = 3
+	exitDenied      = 4
+	exitRefused     = 5 // exists, conflict, fenced, an undecided doubt
+	exitWaits       = 6 // for a person, a limit
+	exitNotOK       = 7 // the session ended not completed; a replay diverged
+	exitCorrupt     = 10
+	exitUnavailable = 11
+	exitTimeout     = 124
+	exitInterrupted = 130
+)
+
+// exitError is an outcome that is told by the exit code, after everything has been
+// printed.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// exitCode is the one place that maps errors to exit codes.
+func exitCode(err error) int {
+	var e exitError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &e):
+		return int(e)
+	case errors.Is(err, context.DeadlineExceeded):
+		return exitTimeout
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	}
+	switch stint.CodeOf(err) {
+	case stint.Invalid:
+		return exitInvalid
+	case stint.NotFound:
+		return exitNotFound
+	case stint.Denied:
+		return exitDenied
+	case stint.Exists, stint.Conflict, stint.Fenced:
+		return exitRefused
+	case stint.Limit:
+		return exitWaits
+	case stint.Unavailable:
+		return exitUnavailable
+	case stint.Corrupt:
+		return exitCorrupt
+	}
+	return exitInternal
+}
+
+// fail prints err and returns its exit code. With --json the error is one JSON
+// object on standard error.
+func (a *app) fail(err error) int {
+	code := exitCode(err)
+	var quiet exitError
+	if err == nil || errors.As(err, &quiet) {
+		return code
+	}
+	var e *stint.Error
+	hint := ""
+	if errors.As(err, &e) {
+		hint = e.Hint
+	}
+	if a.json {
+		b, merr := json.Marshal(struct {
+			Schema string     `json:"schema"`
+			Code   stint.Code `json:"code"`
+			Error  string     `json:"error"`
+			Hint   string     `json:"hint,omitempty"`
+			Exit   int        `json:"exit"`
+		}{"stint.error/1", stint.CodeOf(err), err.Error(), hint, code})
+		if merr == nil {
+			fmt.Fprintf(a.err, "%s\n", b)
+		}
+		return code
+	}
+	fmt.Fprintf(a.err, "stint: %s\n", term.Escape(err.Error()))
+	if hint != "" {
+		fmt.Fprintf(a.err, "  %s\n", term.Escape(hint))
+	}
+	return code
+}

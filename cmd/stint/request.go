@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/journal"
+)
+
+// requestOptions are the flags of the verbs that create a session.
+type requestOptions struct {
+	prompt   string
+	file     string
+	name     string
+	labels   []string
+	dedupe   string
+	wall     time.Duration
+	idle     time.Duration
+	deadline time.Duration
+	loops    int
+	steps    int
+	onLimit  string
+}
+
+func (o *requestOptions) flags(f *pflag.FlagSet) {
+	f.StringVarP(&o.prompt, "prompt", "p", "", "the input: text or JSON")
+	f.StringVarP(&o.file, "file", "f", "", "read the input from a file, - for standard input")
+	f.StringVar(&o.name, "name", "", "the session's name (default: the agent's and the day)")
+	f.StringArrayVarP(&o.labels, "label", "l", nil, "a label, key=value; repeatable")
+	f.StringVar(&o.dedupe, "dedupe", "", "a key: the same key again leads to the session that it made first")
+	f.DurationVar(&o.wall, "wall", 0, "limit of running time, like 1h")
+	f.DurationVar(&o.idle, "idle", 0, "limit of running time without a sign of life")
+	f.DurationVar(&o.deadline, "deadline", 0, "stop this long after the start, whatever it does")
+	f.IntVar(&o.loops, "loops", 0, "limit of loops")
+	f.IntVar(&o.steps, "steps", 0, "limit of steps")
+	f.StringVar(&o.onLimit, "on-limit", "", "what a used-up limit does: wait (for a person) or stop")
+}
+
+// request makes a session's request of the flags; base is the agent's limits.
+func (o *requestOptions) request(a *app, agent engine.Agent) (engine.Request, error) {
+	r := engine.Request{Agent: agent, Name: o.name, Actor: a.actor(), Dedupe: o.dedupe}
+	var err error
+	if r.Input, err = o.input(a); err != nil {
+		return r, err
+	}
+	if len(o.labels) > 0 {
+		r.Labels = map[string]string{}
+		for k, v := range agent.Labels {
+			r.Labels[k] = v
+		}
+		for _, l := range o.labels {
+			k, v, ok := strings.Cut(l, "=")
+			if !ok || k == "" {
+				return r, usage(fmt.Errorf("--label %q is not key=value", l))
+			}
+			r.Labels[k] = v
+		}
+	}
+	r.Limits, err = o.limits(agent)
+	return r, err
+}
+
+func (o *requestOptions) limits(agent engine.Agent) (*stint.Limits, error) {
+	now := time.Now()
+	var lim stint.Limits
+	if agent.Limits != nil {
+		lim = agent.Limits(now)
+	}
+	for _, d := range []time.Duration{o.wall, o.idle, o.deadline} {
+		if d < 0 {
+			return nil, usage(fmt.Errorf("a limit of %v is below zero", d))
+		}
+	}
+	if o.loops < 0 || o.steps < 0 {
+		return nil, usage(fmt.Errorf("--loops and --steps are not below zero"))
+	}
+	if o.wall > 0 {
+		lim.Wall = o.wall
+	}
+	if o.idle > 0 {
+		lim.Idle = o.idle
+	}
+	if o.deadline > 0 {
+		lim.Deadline = now.Add(o.deadline).UTC().Truncate(time.Microsecond)
+	}
+	if o.loops > 0 {
+		lim.Loops = o.loops
+	}
+	if o.steps > 0 {
+		lim.Steps = o.steps
+	}
+	switch o.onLimit {
+	case "":
+	case "wait", "stop":
+		lim.Stop = o.onLimit == "stop"
+	default:
+		return nil, usage(fmt.Errorf("--on-limit is wait or stop, not %q", o.onLimit))
+	}
+	return &lim, nil
+}
+
+// input reads the session's input, at most as much as a message may carry.
+func (o *requestOptions) input(a *app) ([]byte, error) {
+	if o.prompt != "" && o.file != "" {
+		return nil, usage(fmt.Errorf("--prompt and --file exclude each other"))
+	}
+	if o.file == "" {
+		return []byte(o.prompt), nil
+	}
+	in := a.in
+	if o.file != "-" {
+		f, err := os.Open(o.file)
+		if err != nil {
+			return nil, &stint.Error{Code: stint.Invalid, Op: "input", Err: err}
+		}
+		defer f.Close()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, journal.MaxBody+1))
+	if err != nil {
+		return nil, &stint.Error{Code: stint.Invalid, Op: "input", Err: err}
+	}
+	if len(b) > journal.MaxBody {
+		err := stint.Limit.Errorf("input", "it is longer than %d bytes", journal.MaxBody)
+		err.Hint = "keep large content in a file and name it in the input"
+		return nil, err
+	}
+	return b, nil
+}
+
+// actor is the person who gave the command.
+func (a *app) actor() stint.Actor {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return stint.Actor("human:" + u.Username)
+	}
+	return "human:" + stint.Actor(a.getenv("USER"))
+}

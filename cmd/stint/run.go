@@ -1,0 +1,336 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/internal/ident"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var o requestOptions
+	var quiet bool
+	var effect string
+	cmd := &cobra.Command{
+		Use:   "run AGENT | run -- COMMAND [ARGS]",
+		Short: "Run a session here, in the foreground",
+		Long: `Run a session in this process: in this folder, with this environment, on this
+terminal. Other processes see and control it through the store while it runs.
+
+With AGENT it runs an agent of stint.yaml. With -- it makes a session of any
+command, without a configuration: its output is the log, its exit code the outcome
+and the exit code of stint. Such a command is one step with the effect once, unless
+--effect says that it may run again: if stint dies, nobody runs it again by itself.`,
+		Example: `  stint run -- make test
+  stint run --name nightly --wall 1h -- ./backup.sh /srv
+  stint run triage -p "open issues since yesterday"
+  echo '{"repo":"acme/api"}' | stint run review -f -`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+				if dash > 0 || len(args) == 0 {
+					return misused(cmd, "give an agent, or -- and a command")
+				}
+				return a.runArgv(cmd.Context(), &o, args, effect, quiet)
+			}
+			if len(args) != 1 {
+				return misused(cmd, "give one agent, or -- and a command")
+			}
+			if effect != "" {
+				return misused(cmd, "--effect is for commands after --; an agent's effects are in stint.yaml")
+			}
+			return a.runAgent(cmd.Context(), &o, args[0], quiet)
+		},
+	}
+	o.flags(cmd.Flags())
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing but the command's own output")
+	cmd.Flags().StringVar(&effect, "effect", "", "of the command after --: once (default), idempotent, read")
+	return cmd
+}
+
+// argvAgent is the agent that a command line without a configuration makes.
+func (a *app) argvAgent(argv []string, effect string) (config.Agent, error) {
+	dir, err := a.getwd()
+	if err != nil {
+		return config.Agent{}, &stint.Error{Code: stint.Invalid, Op: "run", Err: err}
+	}
+	e := stint.Effect(effect)
+	switch e {
+	case "":
+		e = stint.Once
+	case stint.Read, stint.Idempotent, stint.Once:
+	default:
+		return config.Agent{}, usage(fmt.Errorf("--effect is once, idempotent or read, not %q", effect))
+	}
+	var pass []string
+	for _, kv := range os.Environ() {
+		if name, _, ok := cut(kv); ok && plainName(name) {
+			pass = append(pass, name)
+		}
+	}
+	slices.Sort(pass)
+	return config.Agent{
+		Name: agentName(argv[0]), Kind: config.KindExec, Command: argv, Protocol: config.None, Dir: dir, Pass: pass,
+		Keep: config.Keep("loop"), Effect: e, Output: 1 << 20, Pin: config.PinWarn,
+		Retry: config.Retry{Attempts: 1},
+	}, nil
+}
+
+// cut splits NAME=value.
+func cut(kv string) (name, value string, ok bool) {
+	for i := 1; i < len(kv); i++ {
+		if kv[i] == '=' {
+			return kv[:i], kv[i+1:], true
+		}
+	}
+	return "", "", false
+}
+
+// plainName reports whether a variable can be named in a definition: shells put
+// functions into the environment under names that nothing else can spell.
+func plainName(s string) bool {
+	for i, c := range []byte(s) {
+		if c != '_' && (c|0x20 < 'a' || c|0x20 > 'z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// agentName makes a name for an agent out of a program's path.
+func agentName(path string) string {
+	b := []byte(filepath.Base(path))
+	for i, c := range b {
+		switch {
+		case c >= 'A' && c <= 'Z':
+			b[i] = c + 'a' - 'A'
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', i > 0 && (c == '.' || c == '_' || c == '-'):
+		default:
+			b[i] = 'x'
+		}
+	}
+	return string(b[:min(len(b), 64)])
+}
+
+func (a *app) runArgv(ctx context.Context, o *requestOptions, argv []string, effect string, quiet bool) error {
+	c, err := a.argvAgent(argv, effect)
+	if err != nil {
+		return err
+	}
+	w := &wiring{getenv: os.LookupEnv, tee: &tee{stdout: a.out, stderr: a.err}}
+	return a.runNew(ctx, o, w, c, quiet, true)
+}
+
+func (a *app) runAgent(ctx context.Context, o *requestOptions, name string, quiet bool) error {
+	c, err := a.configured(name)
+	if err != nil {
+		return err
+	}
+	w := &wiring{getenv: os.LookupEnv}
+	if c.Protocol == config.None {
+		w.tee = &tee{stdout: a.out, stderr: a.err}
+	}
+	return a.runNew(ctx, o, w, c, quiet, false)
+}
+
+// configured returns an agent of stint.yaml.
+func (a *app) configured(name string) (config.Agent, error) {
+	file, err := a.loadConfig()
+	if err != nil {
+		return config.Agent{}, err
+	}
+	if file == nil {
+		err := stint.NotFound.Errorf("agent "+name, "there is no stint.yaml in this folder or above")
+		err.Hint = "stint init makes one; stint run -- COMMAND needs none"
+		return config.Agent{}, err
+	}
+	return file.Agent(name)
+}
+
+// runNew creates a session and drives it in the foreground.
+func (a *app) runNew(ctx context.Context, o *requestOptions, w *wiring, c config.Agent, quiet, argv bool) error {
+	s, err := a.open(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer s.store.Close()
+	defer w.close()
+	agent, err := w.agent(c)
+	if err != nil {
+		return err
+	}
+	req, err := o.request(a, agent)
+	if err != nil {
+		return err
+	}
+	e, err := a.engine(ctx, s, w)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	f := &foreground{app: a, site: s, quiet: quiet, argv: argv, logs: w.tee == nil}
+	ses, err := f.drive(ctx, func(ctx context.Context) (stint.Session, error) {
+		return e.RunNew(ctx, req, f.begun)
+	})
+	if err != nil {
+		return err
+	}
+	return f.outcome(&ses)
+}
+
+// runThere drives an existing session in the foreground: what --run does.
+func (a *app) runThere(ctx context.Context, s *site, id stint.ID, quiet bool) error {
+	w := &wiring{getenv: os.LookupEnv}
+	defer w.close()
+	e, err := a.engine(ctx, s, w)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	f := &foreground{app: a, site: s, quiet: quiet, logs: true, id: id}
+	ses, err := f.drive(ctx, func(ctx context.Context) (stint.Session, error) {
+		f.begun(engine.Created{ID: id})
+		return e.Run(ctx, id)
+	})
+	if err != nil {
+		return err
+	}
+	return f.outcome(&ses)
+}
+
+// tee is where a foreground command's raw output goes besides the journal.
+type tee struct{ stdout, stderr io.Writer }
+
+// foreground is a session that this process drives before a person's eyes.
+type foreground struct {
+	app     *app
+	site    *site
+	quiet   bool
+	argv    bool // made of a command line: its exit code is ours
+	logs    bool // show the log while it runs
+	id      stint.ID
+	found   bool
+	signals atomic.Int32
+	stop    func()
+}
+
+// drive runs the session until it parks or ends, with signals turned into what
+// they ask of a session: the first one drains it, the second kills it. A command
+// line's first interrupt kills it, as it would without stint.
+func (f *foreground) drive(ctx context.Context, run func(context.Context) (stint.Session, error)) (stint.Session, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f.app.handleSignals(func(s os.Signal) {
+		n := f.signals.Add(1)
+		if n == 1 && !(f.argv && s == os.Interrupt) {
+			f.say("finishing the step under way; once more to kill it\n")
+			cancel()
+			return
+		}
+		_ = f.site.store.Send(context.WithoutCancel(ctx), f.id, stint.Message{ID: ident.New().String(), Kind: stint.Kill, From: f.app.actor()})
+	})
+	defer f.app.handleSignals(nil)
+	s, err := run(ctx)
+	if f.stop != nil {
+		f.stop()
+	}
+	return s, err
+}
+
+// begun tells of the session as soon as it is durable.
+func (f *foreground) begun(c engine.Created) {
+	f.id, f.found = c.ID, c.Found
+	row, err := f.site.store.Session(context.Background(), c.ID)
+	if err != nil || f.quiet {
+		return
+	}
+	if f.logs && !c.Found {
+		f.stop = f.app.followLive(f.site, &row)
+	}
+}
+
+func (f *foreground) say(format string, args ...any) {
+	if !f.quiet {
+		f.app.notef("stint: "+format, args...)
+	}
+}
+
+// outcome tells how the session stands and returns it as an exit code.
+func (f *foreground) outcome(s *stint.Session) error {
+	row, err := f.site.store.Session(context.Background(), s.ID)
+	if err != nil {
+		return err
+	}
+	if f.app.json {
+		if err := f.app.printSession(&row); err != nil {
+			return err
+		}
+	} else {
+		f.tell(&row)
+	}
+	if f.argv {
+		if code, ok := exitOf(f.site, s); ok {
+			return exitError(code)
+		}
+	}
+	if f.signals.Load() > 0 && !s.Status.Ended() {
+		return exitError(exitInterrupted)
+	}
+	return outcomeError(s)
+}
+
+// tell prints the last line of a foreground session, with what to do next.
+func (f *foreground) tell(row *stint.Row) {
+	s := &row.Session
+	switch {
+	case f.found:
+		f.say("%s was started by an earlier request with this key: stint show %s\n", s.Name, row.Short)
+	case s.Status == stint.Completed:
+		f.say("%s completed · %d loops, %d steps · stint show %s\n", s.Name, s.Totals.Loops, s.Totals.Steps, row.Short)
+	case s.Status.Ended():
+		f.say("%s %s: %s · stint show %s\n", s.Name, s.Status, s.Reason, row.Short)
+	case s.Status == stint.Waiting && s.Wait.For == stint.ForDoubt:
+		f.say("%s waits for your word: %s\n  stint resolve %s:%s --happened | --not | --unknown\n", s.Name, s.Wait.What, row.Short, s.Wait.Step)
+	case s.Status == stint.Waiting:
+		f.say("%s waits for %s: %s · stint show %s\n", s.Name, s.Wait.For, s.Wait.What, row.Short)
+	default:
+		f.say("%s stopped here and can go on: stint resume %s --run\n", s.Name, row.Short)
+	}
+}
+
+// exitOf is the exit code of the command that a session was made of.
+func exitOf(site *site, s *stint.Session) (int, bool) {
+	if !s.Status.Ended() {
+		return 0, false
+	}
+	es, err := site.store.Entries(context.Background(), stint.Range{Session: s.ID, Kinds: []stint.Kind{stint.StepCompleted}, Last: true, Limit: 1})
+	if err != nil || len(es) == 0 {
+		return 0, false
+	}
+	var res struct{ Exit *int }
+	if json.Unmarshal(es[0].Body, &res) != nil || res.Exit == nil {
+		return 0, false
+	}
+	return *res.Exit, true
+}
+
+// outcomeError is how a session stands, as an exit code.
+func outcomeError(s *stint.Session) error {
+	switch {
+	case s.Status == stint.Completed:
+		return nil
+	case s.Status.Ended():
+		return exitError(exitNotOK)
+	}
+	return exitError(exitWaits)
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-dev/stint/internal/view"
+)
+
+func (a *app) startCommand() *cobra.Command {
+	var o requestOptions
+	var run bool
+	cmd := &cobra.Command{
+		Use: "start AGENT", Short: "Record a session for a runner to take up",
+		Long: `Create a session of an agent of stint.yaml and leave it to a runner. It is durable
+when the command returns. --run runs it here.`,
+		Example: "  stint start triage -p \"issues of today\"\n  stint start triage --dedupe triage-2026-11-29 --json",
+		Args:    exactly(1, "one agent"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if run {
+				return a.runAgent(cmd.Context(), &o, args[0], false)
+			}
+			return a.start(cmd.Context(), &o, args[0])
+		},
+	}
+	o.flags(cmd.Flags())
+	cmd.Flags().BoolVar(&run, "run", false, "run it here, in the foreground")
+	return cmd
+}
+
+func (a *app) start(ctx context.Context, o *requestOptions, name string) error {
+	c, err := a.configured(name)
+	if err != nil {
+		return err
+	}
+	s, err := a.open(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer s.store.Close()
+	w := &wiring{getenv: os.LookupEnv}
+	defer w.close()
+	agent, err := w.agent(c)
+	if err != nil {
+		return err
+	}
+	req, err := o.request(a, agent)
+	if err != nil {
+		return err
+	}
+	e, err := a.engine(ctx, s, w)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	made, err := e.Start(ctx, req)
+	if err != nil {
+		return err
+	}
+	row, err := s.store.Session(ctx, made.ID)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printSession(&row)
+	}
+	word := "is recorded"
+	if made.Found {
+		word = "was recorded before, with the same key"
+	}
+	status := view.StatusWord(&row)
+	a.printf("%s (%s) %s: %s\n  a runner takes it up; run it here: stint resume %s --run\n  stint show %s · stint logs -f %s\n",
+		row.Session.Name, row.Short, word, status, row.Short, row.Short, row.Short)
+	return nil
+}
