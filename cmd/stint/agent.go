@@ -42,14 +42,14 @@ func (a *app) agentListCommand() *cobra.Command {
 				Name        string   `json:"name"`
 				Kind        string   `json:"kind"`
 				Command     []string `json:"command"`
-				Pin         string   `json:"pin"`
+				Sum         string   `json:"definition_sum"`
 				Description string   `json:"description"`
 			}
 			items := []item{}
 			for _, name := range slices.Sorted(maps.Keys(file.Agents)) {
 				c := file.Agents[name]
-				_, pin := c.Definition()
-				items = append(items, item{name, c.Kind, c.Command, pin.String(), c.Description})
+				_, sum := c.Definition()
+				items = append(items, item{name, c.Kind, c.Command, sum.String(), c.Description})
 			}
 			if a.json {
 				return a.printJSON(struct {
@@ -61,13 +61,13 @@ func (a *app) agentListCommand() *cobra.Command {
 			for _, it := range items {
 				width = max(width, len(it.Name))
 			}
-			a.printf("%s  %-5s %-8s  %s\n", term.Pad("AGENT", width, false), "KIND", "PIN", "WHAT")
+			a.printf("%s  %-5s %-8s  %s\n", term.Pad("AGENT", width, false), "KIND", "SUM", "WHAT")
 			for _, it := range items {
 				what := it.Description
 				if what == "" {
 					what = strings.Join(it.Command, " ")
 				}
-				a.printf("%s  %-5s %-8s  %s\n", term.Pad(it.Name, width, false), it.Kind, it.Pin[:8], term.Line(what))
+				a.printf("%s  %-5s %-8s  %s\n", term.Pad(it.Name, width, false), it.Kind, it.Sum[:8], term.Line(what))
 			}
 			return nil
 		},
@@ -83,19 +83,19 @@ func (a *app) agentShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			def, pin := c.Definition()
+			def, sum := c.Definition()
 			if a.json {
 				return a.printJSON(struct {
 					Schema     string          `json:"schema"`
-					Pin        stint.Hash      `json:"pin"`
+					Sum        stint.Hash      `json:"definition_sum"`
 					Definition json.RawMessage `json:"definition"`
-				}{"stint.agent/1", pin, def})
+				}{"stint.agent/1", sum, def})
 			}
 			var members map[string]json.RawMessage
 			if err := json.Unmarshal(def, &members); err != nil {
 				return err
 			}
-			a.printf("%s · pin %s\n", c.Name, pin)
+			a.printf("%s · definition %s\n", c.Name, sum)
 			for _, k := range slices.Sorted(maps.Keys(members)) {
 				a.printf("  %-12s %s\n", k, term.Line(string(members[k])))
 			}
@@ -161,15 +161,21 @@ func (a *app) agentDiffCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			pinned, err := config.FromDefinition(first.Config)
+			was, old, err := readPin(first.Config)
 			if err != nil {
 				return err
 			}
-			now, err := a.configured(pinned.Name)
+			now, err := a.configured(old.Name)
 			if err != nil {
 				return err
 			}
-			return a.printDrift(&row, config.Diff(pinned, now))
+			changes := config.Diff(old, now)
+			if spec, _, err := s.wire(nil).spec(old); err == nil {
+				for _, name := range drifted(was.Files, spec) {
+					changes = append(changes, config.Change{Member: name, From: was.Files[name].String()[:12], To: "changed"})
+				}
+			}
+			return a.printDrift(&row, changes)
 		},
 	}
 }

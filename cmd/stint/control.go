@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -266,7 +265,7 @@ func (a *app) deliver(ctx context.Context, s *site, row *stint.Row, o order) err
 	if row.Live || !o.kind.Control() || o.kind == stint.Restart {
 		return nil
 	}
-	w := &wiring{getenv: os.LookupEnv}
+	w := s.wire(nil)
 	defer w.close()
 	e, err := a.engine(ctx, s, w)
 	if err != nil {

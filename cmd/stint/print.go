@@ -20,11 +20,11 @@ func (a *app) printSession(row *stint.Row) error {
 // followPoll is how often a follower looks for new entries.
 const followPoll = 100 * time.Millisecond
 
-// followLive prints the session's log while it runs, until the returned function is
-// called.
-func (a *app) followLive(s *site, row *stint.Row) (stop func()) {
+// followLive prints the session's log behind entry after while it runs, until the
+// returned function is called.
+func (a *app) followLive(s *site, row *stint.Row, after stint.Seq) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	opt := view.LogOptions{Query: view.LogQuery{Line: -1}}
+	opt := view.LogOptions{Query: view.LogQuery{Line: -1, After: after}}
 	if a.json {
 		opt.Format = view.JSONL
 	}

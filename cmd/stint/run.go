@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -96,9 +97,13 @@ func cut(kv string) (name, value string, ok bool) {
 	return "", "", false
 }
 
-// plainName reports whether a variable can be named in a definition: shells put
-// functions into the environment under names that nothing else can spell.
+// plainName reports whether a variable can be passed on by name: shells put
+// functions into the environment under names that nothing else can spell, and what
+// the session around this one is called is not for the one within.
 func plainName(s string) bool {
+	if strings.HasPrefix(s, "STINT_") && s != "STINT_STORE" {
+		return false
+	}
 	for i, c := range []byte(s) {
 		if c != '_' && (c|0x20 < 'a' || c|0x20 > 'z') && (i == 0 || c < '0' || c > '9') {
 			return false
@@ -127,8 +132,7 @@ func (a *app) runArgv(ctx context.Context, o *requestOptions, argv []string, eff
 	if err != nil {
 		return err
 	}
-	w := &wiring{getenv: os.LookupEnv, tee: &tee{stdout: a.out, stderr: a.err}}
-	return a.runNew(ctx, o, w, c, quiet, true)
+	return a.runNew(ctx, o, &tee{stdout: a.out, stderr: a.err}, c, quiet, true)
 }
 
 func (a *app) runAgent(ctx context.Context, o *requestOptions, name string, quiet bool) error {
@@ -136,11 +140,11 @@ func (a *app) runAgent(ctx context.Context, o *requestOptions, name string, quie
 	if err != nil {
 		return err
 	}
-	w := &wiring{getenv: os.LookupEnv}
+	var t *tee
 	if c.Protocol == config.None {
-		w.tee = &tee{stdout: a.out, stderr: a.err}
+		t = &tee{stdout: a.out, stderr: a.err}
 	}
-	return a.runNew(ctx, o, w, c, quiet, false)
+	return a.runNew(ctx, o, t, c, quiet, false)
 }
 
 // configured returns an agent of stint.yaml.
@@ -158,12 +162,13 @@ func (a *app) configured(name string) (config.Agent, error) {
 }
 
 // runNew creates a session and drives it in the foreground.
-func (a *app) runNew(ctx context.Context, o *requestOptions, w *wiring, c config.Agent, quiet, argv bool) error {
+func (a *app) runNew(ctx context.Context, o *requestOptions, t *tee, c config.Agent, quiet, argv bool) error {
 	s, err := a.open(ctx, true)
 	if err != nil {
 		return err
 	}
 	defer s.store.Close()
+	w := s.wire(t)
 	defer w.close()
 	agent, err := w.agent(c)
 	if err != nil {
@@ -190,7 +195,7 @@ func (a *app) runNew(ctx context.Context, o *requestOptions, w *wiring, c config
 
 // runThere drives an existing session in the foreground: what --run does.
 func (a *app) runThere(ctx context.Context, s *site, id stint.ID, quiet bool) error {
-	w := &wiring{getenv: os.LookupEnv}
+	w := s.wire(nil)
 	defer w.close()
 	e, err := a.engine(ctx, s, w)
 	if err != nil {
@@ -249,13 +254,18 @@ func (f *foreground) drive(ctx context.Context, run func(context.Context) (stint
 
 // begun tells of the session as soon as it is durable.
 func (f *foreground) begun(c engine.Created) {
+	after := stint.Seq(0)
+	resumed := f.id == c.ID
 	f.id, f.found = c.ID, c.Found
 	row, err := f.site.store.Session(context.Background(), c.ID)
 	if err != nil || f.quiet {
 		return
 	}
+	if resumed {
+		after = row.Session.Head // what was before is there to read
+	}
 	if f.logs && !c.Found {
-		f.stop = f.app.followLive(f.site, &row)
+		f.stop = f.app.followLive(f.site, &row, after)
 	}
 }
 

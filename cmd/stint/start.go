@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +39,7 @@ func (a *app) start(ctx context.Context, o *requestOptions, name string) error {
 		return err
 	}
 	defer s.store.Close()
-	w := &wiring{getenv: os.LookupEnv}
+	w := s.wire(nil)
 	defer w.close()
 	agent, err := w.agent(c)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/stint-dev/stint"
@@ -19,8 +20,14 @@ const runtimeExec = "exec"
 // wiring makes engine agents out of what the configuration says of them.
 type wiring struct {
 	getenv func(string) (string, bool)
-	tee    *tee // nil unless a foreground command shows the agent's output
+	copies string // folder for the files of agents with pin: copy
+	tee    *tee   // nil unless a foreground command shows the agent's output
 	closes []func() error
+}
+
+// wire makes the wiring of a site.
+func (s *site) wire(t *tee) *wiring {
+	return &wiring{getenv: os.LookupEnv, copies: filepath.Join(s.path+".d", "pins"), tee: t}
 }
 
 // close ends the processes that agents kept.
@@ -32,18 +39,35 @@ func (w *wiring) close() {
 
 // resolve makes the agent that a session is pinned to.
 func (w *wiring) resolve(_ stint.AgentRef, def json.RawMessage) (engine.Agent, error) {
-	c, err := config.FromDefinition(def)
+	p, c, err := readPin(def)
 	if err != nil {
 		return engine.Agent{}, err
 	}
-	return w.agent(c)
+	return w.make(c, def, &p)
 }
 
-// agent makes an engine agent of a resolved definition.
+// agent makes an engine agent of a resolved definition, pinned as it is now.
 func (w *wiring) agent(c config.Agent) (engine.Agent, error) {
-	env, err := c.ResolveEnv(w.getenv, os.ReadFile)
+	spec, _, err := w.spec(c)
 	if err != nil {
 		return engine.Agent{}, err
+	}
+	def, err := newPin(&c, spec, w.copies)
+	if err != nil {
+		return engine.Agent{}, err
+	}
+	p, c, err := readPin(def)
+	if err != nil {
+		return engine.Agent{}, err
+	}
+	return w.make(c, def, &p)
+}
+
+// spec is how the agent's program runs.
+func (w *wiring) spec(c config.Agent) (exec.Spec, map[string]string, error) {
+	env, err := c.ResolveEnv(w.getenv, os.ReadFile)
+	if err != nil {
+		return exec.Spec{}, nil, err
 	}
 	spec := exec.Spec{
 		Command: c.Command, Protocol: exec.Protocol(c.Protocol), Dir: c.Dir, Env: env, Pass: c.Pass,
@@ -52,14 +76,29 @@ func (w *wiring) agent(c config.Agent) (engine.Agent, error) {
 	if w.tee != nil {
 		spec.TeeStdout, spec.TeeStderr = w.tee.stdout, w.tee.stderr
 	}
+	return spec, env, spec.Validate()
+}
+
+// make makes the engine agent of a pin.
+func (w *wiring) make(c config.Agent, def json.RawMessage, p *pin) (engine.Agent, error) {
+	spec, env, err := w.spec(c)
+	if err != nil {
+		return engine.Agent{}, err
+	}
+	var loop stint.Agent
+	if p.Store != "" {
+		useCopies(&spec, p)
+	}
 	run, err := exec.New(spec)
 	if err != nil {
 		return engine.Agent{}, err
 	}
 	w.closes = append(w.closes, run.Close)
-	def, _ := c.Definition()
+	if loop = run; p.Store == "" && len(p.Files) > 0 {
+		loop = &pinned{Agent: run, spec: spec, files: p.Files, strict: c.Pin == config.PinStrict}
+	}
 	out := engine.Agent{
-		Name: c.Name, Runtime: runtimeExec, Loop: run, Config: def, Limits: c.Limits, Labels: c.Labels,
+		Name: c.Name, Runtime: runtimeExec, Loop: loop, Config: def, Limits: c.Limits, Labels: c.Labels,
 		Concurrency: c.Concurrency, Grace: c.Grace,
 		Retry: engine.Retry{Attempts: c.Retry.Attempts, Initial: c.Retry.Initial, Max: c.Retry.Max, Factor: c.Retry.Factor, Jitter: c.Retry.Jitter},
 		Doubt: func(step string) engine.Doubt { return doubt(c, env, step) },
