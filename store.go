@@ -99,7 +99,7 @@ type Claim struct {
 	Max      int            // at most so many; at least 1
 	Session  ID             // only this one; zero: any
 	Runtimes []string       // only sessions with one of these runtimes; nil: any
-	Caps     map[string]int // per agent name: at most so many live leases in the whole store
+	Caps     map[string]int // per agent name, and for all agents together under "": at most so many live leases in the whole store
 }
 
 // Prior is how the lease before this one ended.

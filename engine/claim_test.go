@@ -142,3 +142,44 @@ func TestSuccessorInTheSameEngineKeepsItsLease(t *testing.T) {
 		}
 	})
 }
+
+// TestTotalCountsLiveLeases: what bounds the sessions of a store is counted from its
+// leases, so it holds over runners, and a runner that dies leaves no count behind.
+func TestTotalCountsLiveLeases(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		canceled := 0
+		a := agent("slow", slow(stint.Read, &canceled))
+		opt := engine.Options{Agents: []engine.Agent{a}, Total: 3, Concurrency: 2}
+		opt.Holder = "r1"
+		one := r.serve(opt)
+		opt.Holder = "r2"
+		two := r.serve(opt)
+		var ids []stint.ID
+		for range 8 {
+			ids = append(ids, r.start(one.Engine, a, ""))
+		}
+		live := func() (n int) {
+			for _, id := range ids {
+				row := r.row(id)
+				if s, _ := row.Status(); s == stint.Running {
+					n++
+				}
+			}
+			return n
+		}
+		<-time.After(5 * time.Second)
+		if n := live(); n != 3 {
+			t.Errorf("%d sessions run, want 3", n)
+		}
+		r.store.Kill("r1")
+		<-time.After(5 * time.Second)
+		if n := live(); n != 2 {
+			t.Errorf("%d sessions run after a runner died, want the 2 that the other can drive", n)
+		}
+		for _, id := range ids {
+			r.settles(id, stint.Completed)
+		}
+		one.stop()
+		two.stop()
+	})
+}

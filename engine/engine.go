@@ -155,6 +155,7 @@ func (e *Engine) claim() stint.Claim {
 	for _, a := range e.pinned {
 		e.cap(&c, a)
 	}
+	e.cap(&c, Agent{Concurrency: e.opt.Total}) // under no name: all of them
 	return c
 }
 

@@ -97,6 +97,9 @@ type Options struct {
 	TTL time.Duration
 	// Concurrency is how many sessions this engine drives at once; 0: 16.
 	Concurrency int
+	// Total is how many sessions may run at once in the whole store, counted from its
+	// live leases; 0: no bound. Run is not held back by it.
+	Total int
 	// Poll is how often the store is asked for work that no signal told of: leases
 	// of dead runners, timers set by others. 0: 1 s.
 	Poll time.Duration

@@ -276,14 +276,6 @@ func (r *record) ready() (time.Time, bool) {
 // obstacle says why c cannot have r, "" if it can.
 func (s *Store) obstacle(r *record, c *stint.Claim, at time.Time) string {
 	agent, wait := r.session.Agent, r.session.Wait
-	most, capped := c.Caps[agent.Name]
-	if capped {
-		for _, other := range s.sessions {
-			if other.session.Agent.Name == agent.Name && s.live(other, at) {
-				most--
-			}
-		}
-	}
 	until, ready := r.ready()
 	switch {
 	case s.live(r, at):
@@ -296,10 +288,21 @@ func (s *Store) obstacle(r *record, c *stint.Claim, at time.Time) string {
 		return fmt.Sprintf("it waits for %s until %s: %s", wait.For, until.Format(time.RFC3339), wait.What)
 	case c.Runtimes != nil && !slices.Contains(c.Runtimes, agent.Runtime):
 		return fmt.Sprintf("it needs a runner that can drive %q", agent.Runtime)
-	case capped && most <= 0:
-		return fmt.Sprintf("as many sessions of agent %q run as may", agent.Name)
+	case s.full(c, agent.Name, at) || s.full(c, "", at):
+		return fmt.Sprintf("as many sessions run as may, of agent %q or of all", agent.Name)
 	}
 	return ""
+}
+
+// full reports whether the cap of an agent, or of all agents under "", is reached.
+func (s *Store) full(c *stint.Claim, agent string, at time.Time) bool {
+	most, capped := c.Caps[agent]
+	for _, r := range s.sessions {
+		if capped && s.live(r, at) && (agent == "" || r.session.Agent.Name == agent) {
+			most--
+		}
+	}
+	return capped && most <= 0
 }
 
 // live reports whether somebody holds r.

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -92,9 +93,32 @@ type pick struct {
 	w           *writer
 	c           *stint.Claim
 	runtimes    []int64
-	room        map[int64]int // by agent: how many more may be claimed
+	room        map[int64]int // by agent, and under everyone for all: how many more may be claimed
 	dead, alive []string      // holders of leases
 	found       []candidate
+}
+
+// everyone stands for all agents together where agents are counted.
+const everyone = 0
+
+// free is how many sessions of the agent may be claimed.
+func (p *pick) free(agent int64) int {
+	free := math.MaxInt
+	for _, key := range [...]int64{everyone, agent} {
+		if n, capped := p.room[key]; capped {
+			free = min(free, n)
+		}
+	}
+	return free
+}
+
+// use takes up the room of n sessions of the agent.
+func (p *pick) use(agent int64, n int) {
+	for _, key := range [...]int64{everyone, agent} {
+		if left, capped := p.room[key]; capped {
+			p.room[key] = left - n
+		}
+	}
 }
 
 func (w *writer) newPick(c *stint.Claim, now int64) (*pick, error) {
@@ -122,6 +146,10 @@ func (w *writer) newPick(c *stint.Claim, now int64) (*pick, error) {
 	}
 	p.room = make(map[int64]int, len(c.Caps))
 	for agent, n := range c.Caps {
+		if agent == "" {
+			p.room[everyone] = n
+			continue
+		}
 		id, ok, err := w.names.lookup(w.c, agent)
 		if err != nil {
 			return nil, err
@@ -132,8 +160,8 @@ func (w *writer) newPick(c *stint.Claim, now int64) (*pick, error) {
 	}
 	return p, each(w.c, `SELECT h.agent, l.holder, count(*) FROM leases l JOIN heads h ON h.sid = l.sid
 		WHERE l.expires > ? GROUP BY 1, 2`, func(st *sqlite.Stmt) error {
-		if n, capped := p.room[st.ColumnInt64(0)]; capped && slices.Contains(p.alive, st.ColumnText(1)) {
-			p.room[st.ColumnInt64(0)] = n - st.ColumnInt(2)
+		if slices.Contains(p.alive, st.ColumnText(1)) {
+			p.use(st.ColumnInt64(0), st.ColumnInt(2))
 		}
 		return nil
 	}, now)
@@ -174,12 +202,10 @@ func (p *pick) add(prior stint.Prior, q string, args ...any) error {
 		if p.c.Runtimes != nil && !slices.Contains(p.runtimes, st.ColumnInt64(2)) {
 			continue
 		}
-		if room, capped := p.room[f.agent]; capped {
-			if room <= 0 {
-				continue
-			}
-			p.room[f.agent] = room - 1
+		if p.free(f.agent) <= 0 {
+			continue
 		}
+		p.use(f.agent, 1)
 		p.found = append(p.found, f)
 	}
 	return st.Reset()
@@ -205,7 +231,6 @@ func (w *writer) claimOne(o *op, now int64) error {
 	if err != nil {
 		return err
 	}
-	room, capped := p.room[f.agent]
 	var why string
 	switch s := &row.Session; {
 	case row.Live:
@@ -218,8 +243,8 @@ func (w *writer) claimOne(o *op, now int64) error {
 		why = fmt.Sprintf("it waits for %s until %s: %s", s.Wait.For, moment(ready).Format(time.RFC3339), s.Wait.What)
 	case c.Runtimes != nil && !slices.Contains(p.runtimes, runtime):
 		why = fmt.Sprintf("it needs a runner that can drive %q", s.Agent.Runtime)
-	case capped && room <= 0:
-		why = fmt.Sprintf("as many sessions of agent %q run as may", s.Agent.Name)
+	case p.free(f.agent) <= 0:
+		why = fmt.Sprintf("as many sessions run as may, of agent %q or of all", s.Agent.Name)
 	default:
 		if !row.Lease.Session.IsZero() {
 			f.prior = stint.Expired

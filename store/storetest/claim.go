@@ -13,6 +13,7 @@ func claimProperties() []property {
 		{name: "at most Max are taken, and none to be had is no error", holds: claimMax},
 		{name: "only sessions with a runtime that was asked for are taken", holds: claimRuntimes},
 		{name: "caps count the live leases of the whole store", holds: claimCaps},
+		{name: "the cap under no name counts all agents", holds: claimTotalCap},
 		{name: "caps do not count leases that expired", holds: claimCapsExpired, timed: true},
 		{name: "one session is taken or the conflict names its holder", holds: claimOneHeld},
 		{name: "one session is taken or the conflict names what it waits for", holds: claimOneWaits},
@@ -90,6 +91,23 @@ func claimCaps(k *kit) {
 	equal(k, "sessions under a cap of none", len(k.claimAs(capped)), 0)
 	capped.Caps = nil
 	equal(k, "sessions without caps", len(k.claimAs(capped)), 2)
+}
+
+func claimTotalCap(k *kit) {
+	for range 3 {
+		k.create(agent("a", "exec"))
+		k.create(agent("b", "exec"))
+	}
+	one, two := k.runner("one"), k.runner("two")
+	first := k.create(agent("a", "exec"))
+	k.claim(first, one)
+	capped := stint.Claim{Holder: two, TTL: time.Minute, Max: 10, Caps: map[string]int{"": 4, "b": 1}}
+	equal(k, "sessions", len(k.claimAs(capped)), 3)
+	equal(k, "sessions beyond the cap", len(k.claimAs(capped)), 0)
+	k.leave(first, ends())
+	equal(k, "sessions after one ended", len(k.claimAs(capped)), 1)
+	capped.Caps = map[string]int{"": 100}
+	equal(k, "sessions under a higher cap", len(k.claimAs(capped)), 2)
 }
 
 func claimCapsExpired(k *kit) {

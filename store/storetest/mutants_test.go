@@ -154,6 +154,7 @@ func claimMutants() []mutant {
 		{"Max is ignored", "Claim/at most Max are taken, and none to be had is no error", onClaim(func(c *stint.Claim) { c.Max = 99 })},
 		{"runtimes are ignored", "Claim/only sessions with a runtime that was asked for are taken", onClaim(func(c *stint.Claim) { c.Runtimes = nil })},
 		{"caps are ignored", "Claim/caps count the live leases of the whole store", onClaim(func(c *stint.Claim) { c.Caps = nil })},
+		{"the cap under no name is ignored", "Claim/the cap under no name counts all agents", onClaim(func(c *stint.Claim) { delete(c.Caps, "") })},
 		{"another session is taken than asked for", "Claim/one session is taken or the conflict names its holder",
 			onClaim(func(c *stint.Claim) { c.Session = stint.ID{} })},
 		{"none to be had is an error", "Claim/at most Max are taken, and none to be had is no error", func(s *broken) {
