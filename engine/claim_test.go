@@ -183,3 +183,94 @@ func TestTotalCountsLiveLeases(t *testing.T) {
 		two.stop()
 	})
 }
+
+// slowRenew is a store whose renewals arrive five seconds late.
+type slowRenew struct{ *mem.Store }
+
+func (s *slowRenew) Renew(ctx context.Context, ttl time.Duration, held []stint.Lease) ([]stint.ID, error) {
+	<-time.After(5 * time.Second)
+	return s.Store.Renew(ctx, ttl, held)
+}
+
+// TestALostLeaseIsNotThatOfTheSuccessor: what is lost is the lease that was to be
+// renewed; a session that this engine has claimed anew meanwhile goes on.
+func TestALostLeaseIsNotThatOfTheSuccessor(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := agent("a", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+			l.(stint.Reporter).Progress("busy") // a line to be shown: it is renewed within a second
+			_, err := step(ctx, l, "slow", stint.Read, func() (string, error) {
+				<-time.After(4 * time.Second)
+				return "x", nil
+			})
+			return stint.Next{Wait: &stint.Wait{For: stint.ForMessage}}, err
+		})
+		e, err := engine.New(r.t.Context(), &slowRenew{r.store.Store}, engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(r.t.Context())
+		done := make(chan error, 1)
+		go func() { done <- e.Serve(ctx) }()
+		id := r.start(e, a, "")
+		r.settles(id, stint.Waiting)
+		r.message(id, stint.Message{Kind: stint.Prompt, Body: []byte("go on")})
+		<-time.After(time.Minute)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		if s := r.row(id).Session; s.Epoch != 2 {
+			t.Errorf("the session came to epoch %d, and nobody took it from its runner\n%s", s.Epoch, r.journal(id))
+		}
+	})
+}
+
+// unrenewed is a store that no renewal reaches, and whose runner does not know.
+type unrenewed struct{ *mem.Store }
+
+func (*unrenewed) Renew(context.Context, time.Duration, []stint.Lease) ([]stint.ID, error) {
+	return nil, nil
+}
+
+// TestASuccessorEndsItsPredecessor: an engine that claims a session whose lease ran
+// out under it stops the agent that it still has for it.
+func TestASuccessorEndsItsPredecessor(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		var at atomic.Int32
+		a := agent("a", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+			at.Add(1)
+			defer at.Add(-1)
+			_, err := stint.Do(ctx, l, stint.Step{Name: "slow", Effect: stint.Read}, func(ctx context.Context, _ string) (string, error) {
+				select {
+				case <-ctx.Done():
+					return "", context.Cause(ctx)
+				case <-time.After(50 * time.Second):
+					return "", nil
+				}
+			})
+			return stint.Next{End: &stint.End{}}, err
+		})
+		e, err := engine.New(r.t.Context(), &unrenewed{r.store.Store}, engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(r.t.Context())
+		done := make(chan error, 1)
+		go func() { done <- e.Serve(ctx) }()
+		r.start(e, a, "")
+		<-time.After(40 * time.Second)
+		if n := at.Load(); n > 1 {
+			t.Errorf("%d agents drive one session in one process", n)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -265,6 +265,7 @@ func (d *driver) open() (*loop, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.loose = l.start.Head // the inbox that it took is not durable yet
 	d.w.flush(false)
 	return l, nil
 }

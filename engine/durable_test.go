@@ -197,3 +197,52 @@ func TestAnObserverIsToldOfARollback(t *testing.T) {
 		}
 	})
 }
+
+// TestAStepWaitsForItsInbox: the inbox that a loop took, and an error of a model that
+// a tool makes up for, are durable before what follows from them acts.
+func TestAStepWaitsForItsInbox(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		first  *stint.Step
+		second stint.Step
+	}{
+		{"an idempotent step that comes first", nil, stint.Step{Name: "act", Effect: stint.Idempotent}},
+		{"a tool after a model that failed", &stint.Step{Name: "think", Kind: stint.Model, Effect: stint.Read}, stint.Step{Name: "fall back", Kind: stint.Tool, Effect: stint.Read}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inBubble(t, func(r *rig) {
+				missing := 0
+				a := agent("a", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+					want := 2 // session.created and loop.started
+					if c.first != nil {
+						want = 3
+						if _, err := l.Do(ctx, *c.first, func(context.Context, string) (stint.Result, error) {
+							return stint.Result{}, stint.Definite(errors.New("overloaded"))
+						}); errors.Is(err, stint.ErrParked) {
+							return stint.Next{}, err
+						}
+					}
+					_, err := l.Do(ctx, c.second, func(context.Context, string) (stint.Result, error) {
+						missing = want - len(r.entries(l.Session().ID))
+						return stint.Result{Data: json.RawMessage(`1`)}, nil
+					})
+					return stint.Next{End: &stint.End{}}, err
+				})
+				e, err := engine.New(r.t.Context(), &late{Store: r.store.Store}, engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
+				if err != nil {
+					r.t.Fatal(err)
+				}
+				id := r.start(e, a, "")
+				if _, err := e.Run(r.t.Context(), id); err != nil {
+					t.Error(err)
+				}
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+				if missing > 0 {
+					t.Errorf("%q acted while %d entries that it follows from were not durable", c.second.Name, missing)
+				}
+			})
+		})
+	}
+}

@@ -271,8 +271,12 @@ func (e *Engine) newDriver(ctx context.Context, l stint.Lease) *driver {
 		d.prior = stint.Released
 	}
 	e.mu.Lock()
+	before := e.drivers[l.Session]
 	e.drivers[l.Session] = d
 	e.mu.Unlock()
+	if before != nil { // its lease ran out, and nobody will tell it
+		before.abandon(&stint.Error{Code: stint.Fenced, Op: "claim", Session: l.Session, Err: fmt.Errorf("epoch %d began", l.Epoch)})
+	}
 	return d
 }
 

@@ -472,6 +472,9 @@ func (l *loop) fail(c *call, definite, final bool) {
 	}
 	if definite {
 		l.loose = seq // the next try may succeed
+		if c.step.Kind == stint.Model {
+			l.model = seq
+		}
 		l.count(c.step, c.result.Usage)
 	}
 	l.d.w.flush(false)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/stint-dev/stint"
@@ -56,10 +57,9 @@ func (e *Engine) renew(ds []*driver, all bool) {
 		e.distrust(ds)
 	}
 	for _, id := range lost {
-		e.mu.Lock()
-		d := e.drivers[id]
-		e.mu.Unlock()
-		if d != nil {
+		// Of those that were asked for: a successor may drive the session by now.
+		if i := slices.IndexFunc(ds, func(d *driver) bool { return d.lease.Session == id }); i >= 0 {
+			d := ds[i]
 			d.abandon(&stint.Error{Code: stint.Fenced, Op: "renew", Session: id, Err: errors.New("the lease is lost")})
 		}
 	}

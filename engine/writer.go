@@ -163,6 +163,8 @@ func (w *writer) answered(c *commit, err error) {
 	case w.err != nil: // fail has answered all
 	case errors.Is(err, stint.Unavailable):
 		w.halted = true
+	case w.halted && errors.Is(err, stint.Conflict) && c != w.queue[0]:
+		// It was on its way when the one before it was refused, and does not follow.
 	case err != nil:
 		w.fail(err)
 	default:

@@ -267,3 +267,51 @@ func TestStuckCommitsKeepTheirOrder(t *testing.T) {
 		}
 	})
 }
+
+// crossing is a store whose refusal of the second append crosses the third on its way.
+type crossing struct {
+	*mem.Store
+	n      int
+	refuse func(error)
+}
+
+func (s *crossing) Append(ctx context.Context, l stint.Lease, b stint.Batch, done func(error)) {
+	switch s.n++; s.n {
+	case 2:
+		s.refuse = done
+		return
+	case 3:
+		s.refuse(stint.Unavailable.Errorf("append", "the disk is full"))
+	}
+	s.Store.Append(ctx, l, b, done)
+}
+
+// TestARefusalThatCrossesTheNextCommit: a commit that was on its way when the one
+// before it was refused stays behind it, also where the store finds that it does not
+// follow.
+func TestARefusalThatCrossesTheNextCommit(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := agent("a", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+			for range 3 {
+				if _, err := step(ctx, l, "r", stint.Read, text("1")); err != nil {
+					return stint.Next{}, err
+				}
+			}
+			return stint.Next{End: &stint.End{}}, nil
+		})
+		e, err := engine.New(r.t.Context(), &crossing{Store: r.store.Store}, engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		id := r.start(e, a, "")
+		if _, err := e.Run(r.t.Context(), id); err != nil {
+			t.Error(err)
+		}
+		if s := r.row(id).Session; s.Epoch != 1 {
+			t.Errorf("the runner lost a session that nobody took from it\n%s", r.journal(id))
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

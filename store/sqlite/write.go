@@ -38,7 +38,8 @@ type held struct {
 	epoch    int64          // under which base was written; 0: base is not known
 	base     *stint.Session // as it stands in the database
 	last     int64          // journal.id of its newest entry
-	refused  uint64         // appends up to this ticket are refused
+	refused  uint64         // appends under the lease of epoch of, up to this ticket, are refused
+	of       int64
 	why      error
 }
 
@@ -128,7 +129,8 @@ func (w *writer) apply(o *op) error {
 	return err
 }
 
-// refused remembers that what is queued behind o is refused too, up to ticket.
+// refused remembers that what is queued behind o under the same lease is refused too,
+// up to ticket. What a stale lease is refused is no concern of its successor.
 func (w *writer) refused(o *op, why error, ticket uint64) {
 	id := o.lease.Session
 	h := w.held[id]
@@ -136,7 +138,9 @@ func (w *writer) refused(o *op, why error, ticket uint64) {
 		h = &held{}
 		w.held[id] = h
 	}
-	h.refused, h.why = ticket, why
+	if o.lease.Epoch >= h.of {
+		h.refused, h.of, h.why = ticket, o.lease.Epoch, why
+	}
 }
 
 // lookup returns what is known of session id, nil if there is no such session.
@@ -169,7 +173,7 @@ func (w *writer) append(o *op) error {
 		return err
 	case h == nil:
 		return notFound("append", id)
-	case o.ticket <= h.refused:
+	case o.ticket <= h.refused && o.lease.Epoch == h.of:
 		return h.why
 	case o.lease.Epoch <= 0:
 		return fenced(id, o.lease.Epoch, 0)
