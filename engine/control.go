@@ -265,7 +265,7 @@ func (d *driver) takePrompts(pos stint.Position) ([]stint.Message, error) {
 // firstInput is the input of the session as a message.
 func (d *driver) firstInput() ([]stint.Message, error) {
 	if d.input == nil {
-		es, err := d.e.store.Entries(d.ctx, stint.Range{Session: d.lease.Session, Limit: 1})
+		es, err := d.e.store.Entries(d.io, stint.Range{Session: d.lease.Session, Limit: 1})
 		if err != nil {
 			return nil, err
 		}
@@ -274,7 +274,7 @@ func (d *driver) firstInput() ([]stint.Message, error) {
 		}
 		m := stint.Message{ID: "input", Kind: stint.Prompt, From: es[0].Actor, At: es[0].At, Body: es[0].Body}
 		if !es[0].Blob.IsZero() {
-			if m.Body, err = d.e.store.Blob(d.ctx, d.family, es[0].Blob); err != nil {
+			if m.Body, err = d.e.store.Blob(d.io, d.family, es[0].Blob); err != nil {
 				return nil, err
 			}
 		}
@@ -370,7 +370,7 @@ func (d *driver) resolve(s *stint.Session, m stint.Message, c journal.Command) e
 		return d.refuse(m, fmt.Sprintf("%q is no verdict: happened, not, or unknown", c.Verdict))
 	}
 	d.place = s.At
-	p, _, err := d.loadPast(d.ctx)
+	p, _, err := d.loadPast(d.io)
 	if err != nil {
 		return err
 	}
@@ -404,7 +404,7 @@ func (d *driver) goBack(s *stint.Session, m stint.Message, c journal.Command) er
 	if err := d.w.sync(); err != nil { // the journal is read: it must have what this drive made
 		return err
 	}
-	cp, err := d.e.checkpointAt(d.ctx, s, from)
+	cp, err := d.e.checkpointAt(d.io, s, from)
 	if errors.Is(err, stint.NotFound) {
 		return d.refuse(m, errors.Unwrap(err).Error())
 	}
@@ -454,7 +454,7 @@ func (d *driver) afterMove(c journal.Command) error {
 		return nil
 	}
 	var err error
-	d.state, err = d.e.state(d.ctx, &s)
+	d.state, err = d.e.state(d.io, &s)
 	return err
 }
 
@@ -465,7 +465,7 @@ func (d *driver) fence(err error) {
 		d.lostErr = err
 	}
 	d.mu.Unlock()
-	d.cancel(err)
+	d.stopAgent(err)
 }
 
 func (d *driver) isDraining() bool {

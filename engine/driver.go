@@ -33,6 +33,7 @@ type driver struct {
 	// claimed is when the lease began, on this process's clock.
 	claimed time.Time
 	state   json.RawMessage
+	io      context.Context // of reads and commits; never canceled
 	ctx     context.Context // of the agent
 	cancel  context.CancelCauseFunc
 	once    atomic.Int32 // once steps under way
@@ -126,7 +127,18 @@ func (d *driver) pass(settle bool) (done bool, err error) {
 	if p := d.overLimit(stint.Step{}, 0); p != nil {
 		return true, d.leave(p)
 	}
+	d.freshContext()
 	return d.loops()
+}
+
+// freshContext gives the agent a context of its own again, where a message that has
+// been dealt with canceled the one before.
+func (d *driver) freshContext() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ctx.Err() != nil && d.lostErr == nil && !d.draining {
+		d.ctx, d.cancel = context.WithCancelCause(d.io)
+	}
 }
 
 // quit ends a drive that an error cut short: the store failed, the journal is
@@ -169,15 +181,11 @@ func (d *driver) giveBack() error {
 // under the lease that the drive has: it could not even give it back.
 func (d *driver) read() (stint.Row, error) {
 	for {
-		row, err := d.e.store.Session(d.ctx, d.lease.Session)
+		row, err := d.e.store.Session(d.io, d.lease.Session)
 		if err == nil || !errors.Is(err, stint.Unavailable) || d.isDraining() {
 			return row, err
 		}
-		select {
-		case <-d.ctx.Done():
-			return row, err
-		case <-time.After(retryCommit):
-		}
+		<-time.After(retryCommit)
 	}
 }
 
@@ -192,15 +200,15 @@ func (d *driver) load() error {
 		s = &row.Session
 	}
 	d.family = s.Family
-	w := &writer{sending: make(chan struct{}, 1), ctx: context.WithoutCancel(d.ctx), store: d.e.store, lease: d.lease, s: *s, lost: d.fence}
+	w := &writer{sending: make(chan struct{}, 1), ctx: d.io, store: d.e.store, lease: d.lease, s: *s, lost: d.fence}
 	d.mu.Lock()
 	d.w = w
 	d.mu.Unlock()
 	var err error
-	if d.agent, err = d.e.agentFor(d.ctx, s); err != nil {
+	if d.agent, err = d.e.agentFor(d.io, s); err != nil {
 		return err
 	}
-	if d.state, err = d.e.state(d.ctx, s); err != nil {
+	if d.state, err = d.e.state(d.io, s); err != nil {
 		return err
 	}
 	d.watch()
@@ -295,7 +303,7 @@ func (d *driver) begin(why string) (*loop, error) {
 		if err := d.w.sync(); err != nil {
 			return nil, err
 		}
-		p, taken, err := d.loadPast(d.ctx)
+		p, taken, err := d.loadPast(d.io)
 		if err != nil {
 			return nil, err
 		}
@@ -369,7 +377,7 @@ func (d *driver) newState(state json.RawMessage) (journal.StateRef, []byte, erro
 	if err := jsonx.Check(state, jsonx.Limits{}); err != nil {
 		return journal.StateRef{}, nil, stint.Invalid.Errorf("state", "the state that loop %d returned is not JSON: %v", d.place.Loop, err)
 	}
-	return journal.WriteState(s.Checkpoint, d.state, state, d.e.source(d.ctx, &s))
+	return journal.WriteState(s.Checkpoint, d.state, state, d.e.source(d.io, &s))
 }
 
 // complete records the end of a loop and what it leads to.

@@ -265,7 +265,8 @@ func (e *Engine) Settle(ctx context.Context, id stint.ID) error {
 
 func (e *Engine) newDriver(ctx context.Context, l stint.Lease) *driver {
 	d := &driver{e: e, lease: l, prior: l.Prior, claimed: time.Now()}
-	d.ctx, d.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	d.io = context.WithoutCancel(ctx)
+	d.ctx, d.cancel = context.WithCancelCause(d.io)
 	d.seen = map[string]bool{}
 	if d.prior == "" {
 		d.prior = stint.Released

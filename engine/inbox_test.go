@@ -80,3 +80,108 @@ func TestAMessageIsTakenOnce(t *testing.T) {
 		})
 	}
 }
+
+// strict is a store that honours the context of a read, as SQLite does.
+type strict struct {
+	*mem.Store
+	claims int
+	stop   chan struct{}
+}
+
+func (s *strict) Entries(ctx context.Context, r stint.Range) ([]stint.Entry, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, stint.Unavailable.Errorf("entries", "%w", err)
+	}
+	return s.Store.Entries(ctx, r)
+}
+
+func (s *strict) Claim(ctx context.Context, c stint.Claim) ([]stint.Lease, error) {
+	if s.claims++; s.claims > 1000 { // or virtual time would never go on
+		select {
+		case <-s.stop:
+		case <-time.After(time.Hour):
+		}
+	}
+	return s.Store.Claim(ctx, c)
+}
+
+// TestAnUrgentMessageBehindARestart: what cancels the agent does not cancel what the
+// driver itself reads, or messages before an urgent one could never be obeyed.
+func TestAnUrgentMessageBehindARestart(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := agent("a", func(context.Context, stint.Loop) (stint.Next, error) {
+			return stint.Next{Wait: &stint.Wait{For: stint.ForMessage}}, nil
+		})
+		n := r.serve(engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
+		id := r.start(n.Engine, a, "")
+		r.settles(id, stint.Waiting)
+		n.stop()
+		one := 1
+		r.send(id, stint.Rollback, journal.Command{From: &one})
+		r.send(id, stint.Pause, journal.Command{Now: true})
+		s := &strict{Store: r.store.Store, stop: make(chan struct{})}
+		e, err := engine.New(r.t.Context(), s, engine.Options{Agents: []engine.Agent{a}, Holder: "r2"})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(r.t.Context())
+		done := make(chan error, 1)
+		go func() { done <- e.Serve(ctx) }()
+		<-time.After(10 * time.Second)
+		close(s.stop)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		if ses := r.row(id).Session; s.claims > 1000 || ses.At.Line != 1 {
+			t.Errorf("line %d after %d claims\n%s", ses.At.Line, s.claims, r.journal(id))
+		}
+	})
+}
+
+// unhurried is a store whose reads of sessions take a second and a half, if their
+// context lets them.
+type unhurried struct{ *mem.Store }
+
+func (s *unhurried) Session(ctx context.Context, id stint.ID) (stint.Row, error) {
+	select {
+	case <-ctx.Done():
+		return stint.Row{}, stint.Unavailable.Errorf("session", "%w", ctx.Err())
+	case <-time.After(1500 * time.Millisecond):
+		return s.Store.Session(ctx, id)
+	}
+}
+
+// TestAKillThatArrivesDuringTheClaim: a kill that is delivered while the session is
+// being read takes effect with this claim, and not when the lease has run out.
+func TestAKillThatArrivesDuringTheClaim(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := agent("a", func(context.Context, stint.Loop) (stint.Next, error) {
+			return stint.Next{Wait: &stint.Wait{For: stint.ForMessage}}, nil
+		})
+		e, err := engine.New(r.t.Context(), &unhurried{r.store.Store}, engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(r.t.Context())
+		done := make(chan error, 1)
+		go func() { done <- e.Serve(ctx) }()
+		id := r.start(e, a, "")
+		r.settles(id, stint.Waiting)
+		r.send(id, stint.Kill, journal.Command{})
+		<-time.After(10 * time.Second)
+		if s := r.row(id).Session; s.Status != stint.Canceled {
+			t.Errorf("%s ten seconds after it was killed", s.Status)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

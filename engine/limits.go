@@ -33,9 +33,7 @@ func (d *driver) stopAgent(cause error) {
 	d.mu.Lock()
 	cancel := d.cancel
 	d.mu.Unlock()
-	if cancel != nil {
-		cancel(cause)
-	}
+	cancel(cause)
 }
 
 // overLimit says whether a limit forbids the step, or the next loop if s is zero.
