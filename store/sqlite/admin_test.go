@@ -183,3 +183,21 @@ func TestIdle(t *testing.T) {
 		}
 	})
 }
+
+// However long somebody writes without a pause, the WAL starts over.
+func TestWALStartsOver(t *testing.T) {
+	path := dbPath(t)
+	s := open(t, path)
+	hold(t, s, "me")
+	c := begin(t, s, "me")
+	body := said(strings.Repeat("x", journal.InlineBytes))
+	ds := slices.Repeat([]journal.Draft{body}, 64)
+	for range 500 { // 64 MiB
+		ok(t, c.write(s, ds...))
+	}
+	info, err := os.Stat(path + "-wal")
+	ok(t, err)
+	if info.Size() > 48<<20 {
+		t.Errorf("the WAL has %d MiB", info.Size()>>20)
+	}
+}

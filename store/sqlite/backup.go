@@ -143,3 +143,16 @@ func (s *Store) Size(ctx context.Context) (Size, error) {
 	})
 	return z, err
 }
+
+// Bytes is the size of the database file after a checkpoint: what the sessions in
+// it take. It fails where [Store.Checkpoint] does.
+func (s *Store) Bytes(ctx context.Context) (int64, error) {
+	if err := s.Checkpoint(ctx); err != nil {
+		return 0, err
+	}
+	info, err := os.Stat(s.opt.Path)
+	if err != nil {
+		return 0, unavailable("size", err)
+	}
+	return info.Size(), nil
+}

@@ -15,6 +15,8 @@ const (
 	walIdle   = 5 * time.Second // without a commit, after which it is emptied
 	lookAt    = 4 << 20         // bytes written, by a rough count, after which the WAL is looked at
 	pageSize  = 4096
+
+	walPatience = 50 * time.Millisecond // for readers, while the writers of this process wait
 )
 
 // checkpointer copies the WAL back into the database on a connection of its own,
@@ -79,12 +81,12 @@ func (s *Store) checkpoints() {
 	}
 }
 
-// copyBack copies the WAL back beside the writers, so that the next commit starts
-// it over. While the writers are quick it never gets to the end: the second pass
-// is shorter than the first, and for what is left then they have to wait.
+// copyBack copies the WAL back beside the writers and makes the next commit start it
+// over. While the writers are quick a pass never gets to the end: the second is
+// shorter than the first, and for what is left then they have to wait.
 func (s *Store) copyBack() {
 	for range 2 {
-		if log, done, err := s.wal.checkpoint("PASSIVE"); err != nil || done == log {
+		if _, _, err := s.wal.checkpoint("PASSIVE"); err != nil {
 			return
 		}
 	}
@@ -128,6 +130,7 @@ func (s *Store) Checkpoint(ctx context.Context) error {
 		return explain("checkpoint", err)
 	}
 	defer c.Close()
+	c.SetBusyTimeout(walPatience)
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	w := checkpointer{c: c}

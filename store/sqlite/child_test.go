@@ -136,10 +136,10 @@ func TestKilled(t *testing.T) {
 	s := open(t, path)
 	hold(t, s, "parent")
 	mine := begin(t, s, "parent")
-	for range 3 {
+	for range 2 {
 		acked := map[stint.ID]ack{}
 		victim, neighbour := spawn(t, "write", path), spawn(t, "write", path)
-		for range 200 {
+		for range 100 {
 			for _, p := range []*process{victim, neighbour} {
 				a, more := p.next(t)
 				if !more {

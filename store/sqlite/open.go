@@ -134,7 +134,7 @@ func (s *Store) openWriter(ctx context.Context, version int) error {
 		_ = c.Close()
 		return explain("open", err)
 	}
-	ck.SetBusyTimeout(50 * time.Millisecond)
+	ck.SetBusyTimeout(walPatience)
 	s.wal = &checkpointer{c: ck, kick: make(chan struct{}, 1), ended: make(chan struct{})}
 	return nil
 }

@@ -38,6 +38,7 @@ func TestAStaleAppendDoesNotRefuseTheHoldersOwn(t *testing.T) {
 	}
 	stop := make(chan struct{})
 	ended := make(chan struct{})
+	old := ses
 	go func() {
 		defer close(ended)
 		for {
@@ -47,7 +48,7 @@ func TestAStaleAppendDoesNotRefuseTheHoldersOwn(t *testing.T) {
 			default:
 			}
 			answered := make(chan struct{})
-			s.Append(t.Context(), stale, stint.Batch{Session: ses, Release: true}, func(error) { close(answered) })
+			s.Append(t.Context(), stale, stint.Batch{Session: old, Release: true}, func(error) { close(answered) })
 			<-answered
 		}
 	}()

@@ -42,17 +42,25 @@ func inspect(file string) (version int, err error) {
 	if info.Size() == 0 {
 		return 0, nil
 	}
-	c, err := openConn(file, sqlite.OpenReadOnly)
-	if err != nil {
-		return 0, explain("open", err)
-	}
-	defer c.Close()
 	app, tables := 0, 0
-	if _, err = one(c, "PRAGMA user_version", func(st *sqlite.Stmt) { version = st.ColumnInt(0) }); err == nil {
-		_, err = one(c, "PRAGMA application_id", func(st *sqlite.Stmt) { app = st.ColumnInt(0) })
+	look := func(how sqlite.OpenFlags) error {
+		c, err := openConn(file, how)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if _, err = one(c, "PRAGMA user_version", func(st *sqlite.Stmt) { version = st.ColumnInt(0) }); err == nil {
+			_, err = one(c, "PRAGMA application_id", func(st *sqlite.Stmt) { app = st.ColumnInt(0) })
+		}
+		if err == nil {
+			_, err = one(c, "SELECT count(*) FROM sqlite_schema", func(st *sqlite.Stmt) { tables = st.ColumnInt(0) })
+		}
+		return err
 	}
-	if err == nil {
-		_, err = one(c, "SELECT count(*) FROM sqlite_schema", func(st *sqlite.Stmt) { tables = st.ColumnInt(0) })
+	// Who dies while a store is made leaves a rollback journal, which has to be played
+	// back before anything can be read; only a writer may do that.
+	if err = look(sqlite.OpenReadOnly); sqlite.ErrCode(err) == sqlite.ResultReadOnlyRollback {
+		err = look(sqlite.OpenReadWrite)
 	}
 	switch {
 	case err != nil:

@@ -76,6 +76,15 @@ type intake struct {
 // readers is how many reads go on at once.
 const readers = 4
 
+// Err returns why the store has stopped for good, nil while it has not: after the
+// disk failed to sync, every change is refused until the store is opened again.
+func (s *Store) Err() error {
+	if dead := s.dead.Load(); dead != nil {
+		return dead
+	}
+	return nil
+}
+
 // clock is the wall clock: what it says labels and expires, and orders nothing.
 func clock() time.Time { return faultpoint.Now() }
 

@@ -135,6 +135,9 @@ func (w *writer) refused(o *op, why error, ticket uint64) {
 	id := o.lease.Session
 	h := w.held[id]
 	if h == nil {
+		if len(w.held) >= maxHeld {
+			clear(w.held)
+		}
 		h = &held{}
 		w.held[id] = h
 	}
