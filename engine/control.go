@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/faultpoint"
@@ -32,6 +33,10 @@ func (d *driver) deliver(ms []stint.Message) {
 			continue
 		}
 		d.inbox = append(d.inbox, m)
+		if m.Kind == stint.Stop && !d.timed {
+			d.timed = true // what takes longer than its grace is canceled
+			time.AfterFunc(d.grace, func() { d.stopAgent(errStop) })
+		}
 		if m.Kind == stint.Kill || m.Kind == stint.Interrupt || m.Kind == stint.Pause && command(m).Now {
 			urgent = true
 		}
@@ -109,13 +114,17 @@ func stops(m *stint.Message) *parking {
 // break off the loop that runs.
 func (d *driver) futile(m *stint.Message) bool {
 	s := d.w.session()
-	return refusal(&s, command(*m)) != ""
+	return d.refusal(&s, command(*m)) != ""
 }
 
 // refusal is why the session cannot be taken back as c asks; empty: it can.
-func refusal(s *stint.Session, c journal.Command) string {
+func (d *driver) refusal(s *stint.Session, c journal.Command) string {
+	head := s.Head
+	if head == d.foundLost {
+		head-- // what this claim itself had to say of the one before is no news
+	}
 	switch {
-	case c.Head != 0 && c.Head != s.Head:
+	case c.Head != 0 && c.Head != s.Head && c.Head != head:
 		return fmt.Sprintf("the plan was made at entry %d, the journal is at %d: look again", c.Head, s.Head)
 	case c.From != nil && (*c.From < 0 || *c.From > s.Checkpoint.Loop):
 		return fmt.Sprintf("there is no completed loop %d; loops 1 to %d are completed", *c.From, s.Checkpoint.Loop)
@@ -140,11 +149,9 @@ func or(s, def string) string {
 
 // control acts on the control messages of a session whose loop is not running. It
 // returns how the session stops, if one of them stops it.
-// With settle nothing is run afterwards, so what begins a session again is left for
-// the runner that will.
-func (d *driver) control(settle bool) (*parking, error) {
+func (d *driver) control() (*parking, error) {
 	for {
-		m, ok := d.nextControl(settle)
+		m, ok := d.nextControl()
 		if !ok {
 			return nil, nil
 		}
@@ -181,13 +188,10 @@ func (d *driver) obey(s *stint.Session, m stint.Message) error {
 }
 
 // nextControl takes the oldest control message off the list.
-func (d *driver) nextControl(settle bool) (stint.Message, bool) {
+func (d *driver) nextControl() (stint.Message, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, m := range d.inbox {
-		if settle && m.Kind == stint.Restart {
-			return stint.Message{}, false
-		}
 		if m.Kind.Control() {
 			d.inbox = append(d.inbox[:i:i], d.inbox[i+1:]...)
 			d.seen[m.ID] = true // from here on it is not delivered again
@@ -391,7 +395,7 @@ func (d *driver) resolve(s *stint.Session, m stint.Message, c journal.Command) e
 
 // goBack restarts the session, or rolls it back.
 func (d *driver) goBack(s *stint.Session, m stint.Message, c journal.Command) error {
-	if why := refusal(s, c); why != "" {
+	if why := d.refusal(s, c); why != "" {
 		return d.refuse(m, why)
 	}
 	if c.From == nil && m.Kind == stint.Restart && c.State == nil {
@@ -474,10 +478,13 @@ func (d *driver) isDraining() bool {
 	return d.draining
 }
 
-func (d *driver) isLost() bool {
+func (d *driver) isLost() bool { return d.loss() != nil }
+
+// loss is why the lease is lost; nil while it is not.
+func (d *driver) loss() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.lostErr != nil
+	return d.lostErr
 }
 
 // stopping reports whether the session is being taken from the agent.

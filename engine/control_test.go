@@ -72,7 +72,7 @@ func TestControlOfARunningStep(t *testing.T) {
 		canceled int
 		took     time.Duration
 	}{
-		{"stop", stint.Stop, journal.Command{}, stint.Canceled, "", 0, 10 * time.Minute},
+		{"stop", stint.Stop, journal.Command{}, stint.Canceled, "", 1, time.Minute}, // the grace of 90 s
 		{"kill", stint.Kill, journal.Command{}, stint.Canceled, "", 1, 0},
 		{"pause", stint.Pause, journal.Command{}, stint.Waiting, stint.ForOperator, 0, 10 * time.Minute},
 		{"pause-now", stint.Pause, journal.Command{Now: true}, stint.Waiting, stint.ForOperator, 1, 0},

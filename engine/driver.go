@@ -38,6 +38,8 @@ type driver struct {
 	cancel  context.CancelCauseFunc
 	once    atomic.Int32 // once steps under way
 	toldOf  stint.Seq    // the head that an observer was told of
+	// foundLost is the entry in which this claim recorded the loss of the lease before.
+	foundLost stint.Seq
 
 	leaving atomic.Bool // the lease is being given back
 
@@ -51,6 +53,8 @@ type signals struct {
 	inbox    []stint.Message // read, not taken
 	seen     map[string]bool // ids of those taken in this drive
 	draining bool
+	timed    bool          // a stop's grace runs
+	grace    time.Duration // of the agent
 	lostErr  error
 	timer    *time.Timer
 	over     *parking // the limit that the timer found used up
@@ -74,17 +78,18 @@ var errStop = errors.New("the session was stopped")
 func (d *driver) drive(settle bool) error {
 	defer d.cancel(nil)
 	defer d.stopTimer()
-	if d.isLost() {
-		return d.lostErr
+	if err := d.loss(); err != nil {
+		return err
 	}
 	if err := d.load(); err != nil {
 		return d.quit(err)
 	}
 	if d.prior != stint.Released {
-		_, err := d.w.add(journal.Draft{Kind: stint.LeaseLost, Pos: d.here(), Data: journal.LeaseLost{Prior: d.prior}})
+		seq, err := d.w.add(journal.Draft{Kind: stint.LeaseLost, Pos: d.here(), Data: journal.LeaseLost{Prior: d.prior}})
 		if err != nil {
 			return d.quit(err)
 		}
+		d.foundLost = seq
 	}
 	for {
 		done, err := d.pass(settle)
@@ -105,7 +110,7 @@ func (d *driver) pass(settle bool) (done bool, err error) {
 	} else if err := d.readInbox(); err != nil {
 		return false, err
 	}
-	p, err := d.control(settle)
+	p, err := d.control()
 	if err != nil {
 		return false, err
 	}
@@ -211,6 +216,9 @@ func (d *driver) load() error {
 	if d.state, err = d.e.state(d.io, s); err != nil {
 		return err
 	}
+	d.mu.Lock()
+	d.grace = d.agent.grace()
+	d.mu.Unlock()
 	d.watch()
 	return nil
 }
@@ -443,8 +451,8 @@ func (d *driver) failed(err error) (*parking, error) {
 // leave records why the session stops here and gives the lease back, in one
 // commit.
 func (d *driver) leave(p *parking) error {
-	if p.lost || d.isLost() {
-		return d.lostErr
+	if err := d.loss(); p.lost || err != nil {
+		return err
 	}
 	if p.by != nil {
 		if err := d.take(*p.by, ""); err != nil {

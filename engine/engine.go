@@ -267,7 +267,7 @@ func (e *Engine) newDriver(ctx context.Context, l stint.Lease) *driver {
 	d := &driver{e: e, lease: l, prior: l.Prior, claimed: time.Now()}
 	d.io = context.WithoutCancel(ctx)
 	d.ctx, d.cancel = context.WithCancelCause(d.io)
-	d.seen = map[string]bool{}
+	d.seen, d.grace = map[string]bool{}, (&Agent{}).grace()
 	if d.prior == "" {
 		d.prior = stint.Released
 	}

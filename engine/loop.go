@@ -419,7 +419,6 @@ func (l *loop) settle(c *call) {
 		switch p := l.d.boundary(); {
 		case notBegun(c.err):
 			l.again(c, c.err) // nothing was done, so nothing is in doubt
-			l.fail(c, false, final)
 			l.parkFor(p)
 		case p == nil:
 			l.doubt(c, c.err)

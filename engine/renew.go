@@ -73,8 +73,12 @@ func (e *Engine) setRenewed(t time.Time) {
 
 // distrust gives up sessions whose leases may have run out by now on the clock of
 // others: the usual overlap of two runners is then zero, and the epoch covers the
-// rest.
+// rest. Only a store that others may reach when this runner cannot needs it: on a
+// full disk nobody can claim either, and a renewal revives a lease that nobody took.
 func (e *Engine) distrust(ds []*driver) {
+	if r, ok := e.store.(interface{ Remote() bool }); !ok || !r.Remote() {
+		return
+	}
 	e.mu.Lock()
 	renewed := e.renewed
 	e.mu.Unlock()

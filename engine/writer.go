@@ -105,7 +105,7 @@ func (w *writer) familyKey() ([]byte, error) {
 			w.mu.Unlock()
 			return key, nil
 		}
-		if !errors.Is(err, stint.Unavailable) {
+		if !errors.Is(err, stint.Unavailable) || stopped(w.store) {
 			return nil, err
 		}
 		<-time.After(retryCommit)
@@ -161,7 +161,7 @@ func (w *writer) answered(c *commit, err error) {
 	w.open--
 	switch {
 	case w.err != nil: // fail has answered all
-	case errors.Is(err, stint.Unavailable):
+	case errors.Is(err, stint.Unavailable) && !stopped(w.store):
 		w.halted = true
 	case w.halted && errors.Is(err, stint.Conflict) && c != w.queue[0]:
 		// It was on its way when the one before it was refused, and does not follow.
@@ -174,6 +174,13 @@ func (w *writer) answered(c *commit, err error) {
 	if w.halted && w.open == 0 && w.err == nil {
 		w.again(err)
 	}
+}
+
+// stopped reports whether the store has stopped for good, so that asking again is no
+// use: stores that can, such as store/sqlite after a failed sync, have Err.
+func stopped(st stint.Store) bool {
+	s, ok := st.(interface{ Err() error })
+	return ok && s.Err() != nil
 }
 
 // again goes on with the queue: after a pause if the first was refused, at once if
