@@ -81,7 +81,7 @@ func (d *driver) drive(settle bool) error {
 	if err := d.loss(); err != nil {
 		return err
 	}
-	if err := d.load(); err != nil {
+	if err := d.load(settle); err != nil {
 		return d.quit(err)
 	}
 	if d.prior != stint.Released {
@@ -194,8 +194,9 @@ func (d *driver) read() (stint.Row, error) {
 	}
 }
 
-// load reads what the drive needs: the fold, the agent, the state.
-func (d *driver) load() error {
+// load reads what the drive needs: the fold, the agent, the state. Settling needs no
+// agent, so any program can settle any session.
+func (d *driver) load(settle bool) error {
 	s := d.fresh
 	if s == nil {
 		row, err := d.read()
@@ -209,6 +210,9 @@ func (d *driver) load() error {
 	d.mu.Lock()
 	d.w = w
 	d.mu.Unlock()
+	if settle {
+		return nil
+	}
 	var err error
 	if d.agent, err = d.e.agentFor(d.io, s); err != nil {
 		return err

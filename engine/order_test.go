@@ -132,6 +132,31 @@ func TestTheEndIsOneCommit(t *testing.T) {
 	})
 }
 
+// TestNobodyIsToldBeforeItIsDurable: what an observer is told of, and what a caller gets
+// back, no crash takes back.
+func TestNobodyIsToldBeforeItIsDurable(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		var ran []string
+		a, told := agent("counter", counter(3, &ran)), 0
+		durable := func(what string, s stint.Session) {
+			if row, err := r.store.Session(r.t.Context(), s.ID); err != nil || row.Session.Head < s.Head {
+				t.Errorf("%s tells of entry %d, the store has %d: %v", what, s.Head, row.Session.Head, err)
+			}
+		}
+		e := r.engineOn(&late{Store: r.store.Store}, engine.Options{Agents: []engine.Agent{a}, Holder: "r1", Observe: func(s stint.Session) {
+			told++
+			durable("the observer", s)
+		}})
+		s, err := e.RunNew(r.t.Context(), engine.Request{Agent: a}, func(engine.Created) {})
+		if err != nil || s.Status != stint.Completed || told < 3 {
+			t.Errorf("%s after %d observations: %v", s.Status, told, err)
+		}
+		durable("the caller", s)
+		<-time.After(time.Minute)
+		r.closes(e)
+	})
+}
+
 // TestKeys: an agent sends the world the keys that a reader of the journal works
 // out, one for each member of a group, and others on a new line.
 func TestKeys(t *testing.T) {
