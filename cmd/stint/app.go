@@ -30,6 +30,7 @@ type app struct {
 	mu       sync.Mutex
 	onSignal func(os.Signal) // of the command under way; nil: its context is canceled
 
+	args       []string // the command line
 	storeFlag  string
 	configFlag string
 	json       bool
@@ -57,9 +58,14 @@ func (a *app) handleSignals(handle func(os.Signal)) {
 
 // run executes one command line and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
+	a.args = args
 	root := a.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
+	var e *stint.Error
+	if errors.As(err, &e) && e.Hint == usageHint {
+		e.Hint = cmd.CommandPath() + " --help explains it"
+	}
 	return a.fail(err)
 }
 
@@ -70,20 +76,23 @@ func (a *app) root() *cobra.Command {
 		Long: `stint runs AI agents as sessions: bounded units of work with a name, a log, a
 status and checkpoints. A session survives the death of whatever runs it, and it
 can be restarted from any of its loops.`,
-		Example: `  stint run -- make test          any command as a session, no configuration
-  stint run triage -p "open issues"   an agent of stint.yaml
-  stint ps                        what every session is doing
-  stint logs -f @last             follow the newest one
-  stint restart @last --from 3    go back to the end of loop 3`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		Example: `  stint run -- make test             any command as a session, no configuration
+  stint run triage -p "open issues"  an agent of stint.yaml
+  stint ps                           what every session is doing
+  stint logs -f @last                follow the newest one
+  stint restart @last --from 3       go back to the end of loop 3`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Args:              unknownCommand,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkColor() },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetIn(a.in)
 	cmd.SetOut(a.out)
 	cmd.SetErr(a.err)
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	f := cmd.PersistentFlags()
-	f.StringVar(&a.storeFlag, "store", "", "where journals are kept: sqlite:PATH (default $STINT_STORE, then stint.yaml's, then .stint/stint.db beside it)")
+	f.StringVar(&a.storeFlag, "store", "", "where journals are kept: sqlite:PATH (default: $STINT_STORE, stint.yaml's, .stint/stint.db beside that, else the user's own)")
 	f.StringVar(&a.configFlag, "config", "", "the stint.yaml to use (default: the nearest one upwards)")
 	f.BoolVar(&a.json, "json", false, "print JSON instead of text")
 	f.StringVar(&a.color, "color", "auto", "colours: auto, always, never")
@@ -95,12 +104,38 @@ can be restarted from any of its loops.`,
 		&cobra.Group{ID: "manage", Title: "Manage:"},
 	)
 	cmd.AddCommand(a.commands()...)
+	a.complete(cmd)
 	return cmd
 }
 
+// usageHint stands for where the command that was given explains itself.
+const usageHint = "see stint help"
+
 // usage marks an error of the command line itself.
 func usage(err error) error {
-	return &stint.Error{Code: stint.Invalid, Err: err, Hint: "see stint help"}
+	return &stint.Error{Code: stint.Invalid, Err: err, Hint: usageHint}
+}
+
+// unknownCommand refuses a first word that is no command, and names one like it.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := stint.Invalid.Errorf("", "there is no command %q", args[0])
+	err.Hint = "stint help lists the commands"
+	cmd.SuggestionsMinimumDistance = 2
+	if like := cmd.SuggestionsFor(args[0]); args[0] != "" && len(like) > 0 {
+		err.Hint = "did you mean stint " + like[0] + "? " + err.Hint
+	}
+	return err
+}
+
+func (a *app) checkColor() error {
+	switch a.color {
+	case "auto", "always", "never":
+		return nil
+	}
+	return usage(fmt.Errorf("--color is auto, always or never, not %q", a.color))
 }
 
 // loadConfig reads the stint.yaml that applies; nil if there is none.

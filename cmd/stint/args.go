@@ -1,11 +1,10 @@
 package main
 
 import (
-	"encoding/json"
-
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/view"
 )
 
 // noArgs refuses arguments.
@@ -42,9 +41,5 @@ func misused(cmd *cobra.Command, format string, args ...any) error {
 	return err
 }
 
-// printJSON writes v as one line of JSON.
-func (a *app) printJSON(v any) error {
-	enc := json.NewEncoder(a.out)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
-}
+// printJSON writes v as one line of JSON that is safe to look at.
+func (a *app) printJSON(v any) error { return view.WriteJSON(a.out, v) }

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
 	"github.com/stint-dev/stint/journal"
 )
@@ -54,7 +57,7 @@ func (a *app) resumeCommand() *cobra.Command {
 		Use: "resume SESSION…", Short: "Let a parked or interrupted session go on",
 		Long: `Let a session go on that waits for the operator, a budget, a rule, a time or a
 retry, or whose agent was mended after a divergence. An interrupted session needs a
-runner only: --run is one.`,
+runner only: --run is one. A step in doubt is settled with stint resolve.`,
 		Example: "  stint resume triage-1129\n  stint resume x81d --run",
 		Args:    atLeast(1, "one or more sessions"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.orderAll(cmd.Context(), args, o) },
@@ -67,6 +70,8 @@ func (a *app) interruptCommand() *cobra.Command {
 	o := order{kind: stint.Interrupt}
 	cmd := &cobra.Command{
 		Use: "interrupt SESSION", Short: "Cancel the turn; the session then waits for a message",
+		Long: `Cancel the step under way and leave the session waiting for a message. What its loop
+finished before is kept, and answered when the loop begins again.`,
 		Example: "  stint interrupt chat-1129 && stint send chat-1129 \"stop that, look at the tests\"",
 		Args:    exactly(1, "one session"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.orderAll(cmd.Context(), args, o) },
@@ -190,21 +195,25 @@ func (a *app) resolve(ctx context.Context, address string, o order) error {
 	}
 	ses := &row.Session
 	if ses.Status != stint.Waiting || ses.Wait.For != stint.ForDoubt {
-		err := stint.Conflict.Errorf("resolve", "%s has no step in doubt: it is %s", ses.Name, ses.Status)
-		err.Session = ses.ID
+		err := stint.Conflict.Errorf("resolve", "%s (%s) waits for no word on a step: it is %s", ses.Name, row.Short, view.StatusWord(&row))
+		err.Hint = "stint show " + row.Short
+		if ses.Status == stint.Pending && ses.At.Open {
+			err.Hint = "stint resume " + row.Short + " --run  finds out what is in doubt, and asks"
+		}
 		return err
 	}
 	step := ses.Wait.Step
 	if place.Step != 0 && (place.Loop != step.Loop || place.Step != step.Step || place.Sub != step.Sub) {
 		err := stint.Conflict.Errorf("resolve", "the step in doubt is %s, not %s", step, stint.Position{Loop: place.Loop, Step: place.Step, Sub: place.Sub})
-		err.Hint = fmt.Sprintf("stint resolve %s:%s", row.Short, step)
+		err.Hint = fmt.Sprintf("stint resolve %s:%s --happened | --not | --unknown", row.Short, step)
 		return err
 	}
 	o.command.Step = &step
 	return a.give(ctx, s, &row, o)
 }
 
-// orderAll gives one order to several sessions.
+// orderAll gives one order to several sessions, once it is clear which. One that
+// cannot take it does not keep it from the others; the first error decides.
 func (a *app) orderAll(ctx context.Context, addresses []string, o order) error {
 	s, err := a.open(ctx, false)
 	if err != nil {
@@ -222,18 +231,29 @@ func (a *app) orderAll(ctx context.Context, addresses []string, o order) error {
 	if o.run && len(rows) > 1 {
 		return usage(fmt.Errorf("--run takes one session"))
 	}
+	var first error
 	for i := range rows {
-		if err := a.give(ctx, s, &rows[i], o); err != nil {
+		err := a.give(ctx, s, &rows[i], o)
+		switch {
+		case err == nil:
+		case len(rows) == 1 || ctx.Err() != nil:
 			return err
+		case first == nil:
+			first = exitError(a.fail(err))
+		default:
+			a.fail(err)
 		}
 	}
-	return nil
+	return first
 }
 
 // give sends the order and makes it act: the session's runner obeys it; one that
 // nobody holds is settled here.
 func (a *app) give(ctx context.Context, s *site, row *stint.Row, o order) error {
 	status, _ := row.Status()
+	if err := a.futile(ctx, s, row, o); err != nil {
+		return err
+	}
 	// An interrupted session needs no message to go on, only a runner.
 	if o.kind != stint.Resume || status != stint.Pending {
 		if err := a.deliver(ctx, s, row, o); err != nil {
@@ -241,7 +261,7 @@ func (a *app) give(ctx context.Context, s *site, row *stint.Row, o order) error 
 		}
 	}
 	if o.run {
-		return a.runThere(ctx, s, row.Session.ID, a.json)
+		return a.runThere(ctx, s, row, a.json)
 	}
 	after, err := s.store.Session(ctx, row.Session.ID)
 	if err != nil {
@@ -260,9 +280,18 @@ func (a *app) deliver(ctx context.Context, s *site, row *stint.Row, o order) err
 		m.Data = data
 	}
 	if err := s.store.Send(ctx, row.Session.ID, m); err != nil {
+		var e *stint.Error
+		if errors.As(err, &e) && e.Code == stint.Conflict && row.Session.Status.Ended() {
+			e = stint.Conflict.Errorf("", "%s (%s): the session has ended: %s", row.Session.Name, row.Short, row.Session.Status)
+			e.Hint = fmt.Sprintf("stint restart %s --run begins it again", row.Short)
+			if o.kind == stint.Prompt {
+				e.Hint = fmt.Sprintf("stint restart %s --say TEXT --run begins it again with a message", row.Short)
+			}
+			return e
+		}
 		return err
 	}
-	if row.Live || !o.kind.Control() || o.kind == stint.Restart {
+	if row.Live || !o.kind.Control() {
 		return nil
 	}
 	w := s.wire(nil)
@@ -272,7 +301,30 @@ func (a *app) deliver(ctx context.Context, s *site, row *stint.Row, o order) err
 		return err
 	}
 	defer e.Close()
-	return e.Settle(ctx, row.Session.ID)
+	if err := e.Settle(ctx, row.Session.ID); err != nil {
+		return err
+	}
+	return refusedFor(ctx, s, row, m.ID)
+}
+
+// refusedFor is why a message was refused; nil if it was not.
+func refusedFor(ctx context.Context, s *site, row *stint.Row, id string) error {
+	es, err := s.store.Entries(ctx, stint.Range{Session: row.Session.ID, After: row.Session.Head, Kinds: []stint.Kind{stint.MessageRefused}})
+	if err != nil {
+		return err
+	}
+	for i := range es {
+		d, err := journal.Decode[journal.Taken](&es[i])
+		if err != nil {
+			return err
+		}
+		if d.ID == id {
+			err := stint.Conflict.Errorf(string(d.Kind), "%s (%s) refused it: %s", row.Session.Name, row.Short, d.Why)
+			err.Hint = "stint show " + row.Short
+			return err
+		}
+	}
+	return nil
 }
 
 // ordered says how the session stands after an order, and what takes it up.
@@ -286,13 +338,49 @@ func (a *app) ordered(row *stint.Row, o order) error {
 		line += ": " + reason
 	}
 	switch {
+	case row.Live && o.kind == stint.Resume:
+		line += " on " + row.Lease.Holder
 	case row.Live:
-		line += fmt.Sprintf(" on %s; %s was sent and acts at its next step boundary", row.Lease.Holder, o.kind)
-	case status == stint.Pending:
-		line += fmt.Sprintf("; a runner takes it up, or run it here: stint resume %s --run", row.Short)
-	case o.kind == stint.Prompt || o.kind == stint.Restart:
-		line += fmt.Sprintf("; %s is recorded, a runner takes it up, or run it here: stint %s %s --run", o.kind, map[bool]string{true: "resume", false: "restart"}[o.kind == stint.Prompt], row.Short)
+		line += fmt.Sprintf(" on %s; %s was sent and acts %s", row.Lease.Holder, o.kind, o.when())
+	case o.kind == stint.Restart && status != stint.Pending:
+		line += fmt.Sprintf("; the restart is recorded, run it here: stint restart %s --run", row.Short)
+	case status == stint.Pending || o.kind == stint.Prompt && row.Session.WokenBy(stint.Prompt):
+		line += fmt.Sprintf("; run it here: stint resume %s --run", row.Short)
+	case o.kind == stint.Prompt:
+		line += "; its next loop gets the message"
 	}
-	a.printf("%s\n", line)
+	a.printf("%s\n", term.Line(line))
 	return nil
+}
+
+// when says at what point a running session acts on the order.
+func (o *order) when() string {
+	switch {
+	case o.kind == stint.Prompt:
+		return "at its next loop"
+	case o.kind == stint.Kill, o.kind == stint.Interrupt, o.command.Now:
+		return "at once"
+	}
+	return "at its next step boundary"
+}
+
+// futile refuses an order that would be taken and lead to nothing: to go on before
+// a step in doubt is settled asks the same again.
+func (a *app) futile(ctx context.Context, s *site, row *stint.Row, o order) error {
+	ses := &row.Session
+	goesOn := o.kind == stint.Resume || o.kind == stint.Restart && o.command.From == nil
+	if !goesOn || row.Live || ses.Status != stint.Waiting || ses.Wait.For != stint.ForDoubt {
+		return nil
+	}
+	v, err := view.NewShow(ctx, s.store, row, view.ShowOptions{Line: -1}, time.Now())
+	if err != nil {
+		return err
+	}
+	step := ses.Wait.Step.String()
+	if !slices.ContainsFunc(v.Steps, func(st view.StepInfo) bool { return st.Step == step }) {
+		return nil // the agent's step differs from the recorded one: it may have been mended
+	}
+	e := stint.Conflict.Errorf("", "%s (%s) cannot go on before step %s is settled", ses.Name, row.Short, step)
+	e.Hint = fmt.Sprintf("stint resolve %s:%s --happened | --not | --unknown", row.Short, step)
+	return e
 }

@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/term"
+	"github.com/stint-dev/stint/internal/view"
 )
 
 // The exit codes. `stint explain exit` prints them.
@@ -78,19 +79,20 @@ func (a *app) fail(err error) int {
 		hint = e.Hint
 	}
 	if a.json {
-		b, merr := json.Marshal(struct {
+		_ = view.WriteJSON(a.err, struct {
 			Schema string     `json:"schema"`
 			Code   stint.Code `json:"code"`
 			Error  string     `json:"error"`
 			Hint   string     `json:"hint,omitempty"`
 			Exit   int        `json:"exit"`
 		}{"stint.error/1", stint.CodeOf(err), err.Error(), hint, code})
-		if merr == nil {
-			fmt.Fprintf(a.err, "%s\n", b)
-		}
 		return code
 	}
-	fmt.Fprintf(a.err, "stint: %s\n", term.Escape(err.Error()))
+	text := err.Error()
+	if e != nil && !e.Session.IsZero() { // the person named it; 26 characters more do not help
+		text = strings.Replace(text, " "+e.Session.String(), "", 1)
+	}
+	fmt.Fprintf(a.err, "stint: %s\n", term.Escape(text))
 	if hint != "" {
 		fmt.Fprintf(a.err, "  %s\n", term.Escape(hint))
 	}

@@ -11,9 +11,10 @@ import (
 func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "explain [CODE]", Short: "Explain a status, a code, a kind of entry, or a word",
-		Long: `Explain what a status, a wait, an exit status, an error code, a kind of entry, an
-effect or a word means, and what to do about it. Without CODE it lists the pages.`,
-		Example:   "  stint explain\n  stint explain waiting:doubt\n  stint explain exit 5\n  stint explain checkpoint",
+		Long: `Explain what a status, a wait, a reason, an exit status, an error code, a kind of
+entry, an effect or a word means, and what to do about it. Without CODE it lists the
+pages.`,
+		Example:   "  stint explain\n  stint explain waiting:doubt\n  stint explain exit 5\n  stint explain recovery\n  stint explain address",
 		ValidArgs: explainKeys(),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {

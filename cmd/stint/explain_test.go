@@ -28,7 +28,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("as JSON: %v %+v", err, v)
 	}
 	var all struct{ Items []view.Topic }
-	if err := json.Unmarshal([]byte(d.ok("explain", "--json")), &all); err != nil || len(all.Items) != 8 {
+	if err := json.Unmarshal([]byte(d.ok("explain", "--json")), &all); err != nil || len(all.Items) != 9 {
 		t.Errorf("all pages as JSON: %v, %d topics", err, len(all.Items))
 	}
 	d.fails(exitNotFound, "there is no page", "explain", "nonsense")

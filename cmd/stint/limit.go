@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ import (
 // limitOptions are the flags of stint limit; empty ones leave a limit as it is.
 type limitOptions struct {
 	order
-	wall, idle, deadline, loops, steps, onLimit string
+	wall, idle, deadline, loops, steps, tokens, cost, onLimit string
 }
 
 func (a *app) limitCommand() *cobra.Command {
@@ -26,9 +27,9 @@ func (a *app) limitCommand() *cobra.Command {
 		Long: `Change limits of a session. One that waits for a used-up limit goes on where it
 stands once the limit is raised. A value is a new limit, +VALUE adds to the old one,
 and none removes it.`,
-		Example:           "  stint limit x81d --loops +20\n  stint limit x81d --wall 2h --run\n  stint limit x81d --deadline none",
+		Example:           "  stint limit x81d --loops +20\n  stint limit x81d --cost +2.50 --run\n  stint limit x81d --wall 2h --reason \"large repository\"\n  stint limit x81d --deadline none",
 		Args:              exactly(1, "one session"),
-		ValidArgsFunction: a.completeSessions,
+		ValidArgsFunction: one(a.completeSessions),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.limit(cmd.Context(), args[0], o) },
 	}
 	f := cmd.Flags()
@@ -37,7 +38,9 @@ and none removes it.`,
 	f.StringVar(&o.deadline, "deadline", "", "time from now, or an RFC 3339 time")
 	f.StringVar(&o.loops, "loops", "", "loops in all")
 	f.StringVar(&o.steps, "steps", "", "steps in all")
-	f.StringVar(&o.onLimit, "on-limit", "", "wait or stop")
+	f.StringVar(&o.tokens, "tokens", "", "tokens of models in all")
+	f.StringVar(&o.cost, "cost", "", "US dollars in all")
+	f.StringVar(&o.onLimit, "on-limit", "", "what a used-up limit does: wait (for a person) or stop")
 	controlFlags(cmd, &o.order, runHere)
 	return cmd
 }
@@ -57,7 +60,7 @@ func (a *app) limit(ctx context.Context, address string, o limitOptions) error {
 		return err
 	}
 	if lim == row.Session.Limits {
-		return usage(fmt.Errorf("no limit changes; give --wall, --idle, --deadline, --loops, --steps or --on-limit"))
+		return usage(fmt.Errorf("no limit changes; give --wall, --idle, --deadline, --loops, --steps, --tokens, --cost or --on-limit"))
 	}
 	o.command.Limits = &lim
 	return a.give(ctx, s, &row, o.order)
@@ -73,6 +76,8 @@ func (o *limitOptions) change(lim *stint.Limits) error {
 		{"deadline", o.deadline, func(v string) error { return setDeadline(&lim.Deadline, v) }},
 		{"loops", o.loops, func(v string) error { return setCount(&lim.Loops, v) }},
 		{"steps", o.steps, func(v string) error { return setCount(&lim.Steps, v) }},
+		{"tokens", o.tokens, func(v string) error { return setCount(&lim.Tokens, v) }},
+		{"cost", o.cost, func(v string) error { return setMoney(&lim.Cost, v) }},
 		{"on-limit", o.onLimit, func(v string) error { return setOnLimit(&lim.Stop, v) }},
 	} {
 		if f.value == "" {
@@ -96,7 +101,9 @@ func setDuration(to *time.Duration, v string) error {
 		return fmt.Errorf("a duration like 90m or 2h, +1h to add, or none")
 	}
 	if add {
-		d += *to
+		if d += *to; d < 0 {
+			return fmt.Errorf("more than a duration can be")
+		}
 	}
 	*to = d
 	return nil
@@ -122,20 +129,37 @@ func setDeadline(to *time.Time, v string) error {
 	return nil
 }
 
-func setCount(to *int, v string) error {
+func setCount[N int | int64](to *N, v string) error {
 	if v == "none" {
 		*to = 0
 		return nil
 	}
 	more, add := strings.CutPrefix(v, "+")
 	n, err := strconv.Atoi(more)
-	if err != nil || n <= 0 {
+	if err != nil || n <= 0 || add && n > math.MaxInt-int(*to) {
 		return fmt.Errorf("a number above zero, +20 to add, or none")
 	}
 	if add {
-		n += *to
+		n += int(*to)
 	}
-	*to = n
+	*to = N(n)
+	return nil
+}
+
+func setMoney(to *stint.Money, v string) error {
+	if v == "none" {
+		*to = 0
+		return nil
+	}
+	more, add := strings.CutPrefix(v, "+")
+	var m stint.Money
+	if m.UnmarshalText([]byte(more)) != nil || m <= 0 || add && m > math.MaxInt64-*to {
+		return fmt.Errorf("an amount of dollars like 5 or 0.25, +2.50 to add, or none")
+	}
+	if add {
+		m += *to
+	}
+	*to = m
 	return nil
 }
 

@@ -49,7 +49,7 @@ the session has ended. -o cat prints what the agent wrote and nothing else.`,
 	f := cmd.Flags()
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what comes, until the session has ended")
 	f.IntVarP(&o.Tail, "tail", "n", 0, "only the newest so many entries (default: 50 on a terminal, else all)")
-	f.StringVarP(&o.since, "since", "S", "", "since this time: 10m, 06:00, 2026-11-28")
+	f.StringVarP(&o.since, "since", "S", "", "since this time: 10m, 7d, 06:00, yesterday, 2026-11-28")
 	f.StringVarP(&o.until, "until", "U", "", "until this time")
 	f.StringVar(&o.loops, "loop", "", "only these loops: 3, 3..5, 3..")
 	f.StringVar(&o.step, "step", "", "only this step: 2, or 13.2 for that of loop 13")
@@ -85,7 +85,14 @@ func (a *app) logs(ctx context.Context, cmd *cobra.Command, address string, o *l
 		q.Line = place.Line
 	}
 	if last := row.Session.At.Line; q.Line > last {
-		return stint.NotFound.Errorf("logs", "there is no line %d; there are lines 0 to %d", q.Line, last)
+		err := stint.NotFound.Errorf("logs", "there is no line %d of %s; it has %s", q.Line, term.Line(row.Session.Name), view.LinesUpTo(last))
+		err.Hint = "stint show " + row.Short + " lists them"
+		return err
+	}
+	if at := row.Session.At; place.Loop > at.Loop && (q.Line < 0 || q.Line == at.Line) {
+		err := stint.NotFound.Errorf("logs", "%s has not begun loop %d; it is at loop %d", term.Line(row.Session.Name), place.Loop, at.Loop)
+		err.Hint = "stint show " + row.Short + " --all lists its loops"
+		return err
 	}
 	if place.Loop > 0 {
 		q.From, q.To, q.Step, q.Sub = place.Loop, place.Loop, place.Step, place.Sub

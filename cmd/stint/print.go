@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ const followPoll = 100 * time.Millisecond
 // returned function is called.
 func (a *app) followLive(s *site, row *stint.Row, after stint.Seq) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	opt := view.LogOptions{Query: view.LogQuery{Line: -1, After: after}}
+	opt := view.LogOptions{Query: view.LogQuery{Line: -1, After: after}, Again: row.Session.Status.Ended()}
 	if a.json {
 		opt.Format = view.JSONL
 	}
@@ -42,16 +43,90 @@ func (a *app) followLive(s *site, row *stint.Row, after stint.Seq) (stop func())
 	}
 }
 
-// planText is a plan for people.
+// planLine is one line of a plan.
+func planLine(b *strings.Builder, label, format string, args ...any) {
+	fmt.Fprintf(b, "  %-9s %s\n", label, fmt.Sprintf(format, args...))
+}
+
+// planSteps lists steps of a plan, five a line, under what note says that they mean.
+func planSteps(b *strings.Builder, label string, steps []journal.EffectStep, note func(*journal.EffectStep) string) {
+	var notes []string
+	by := map[string][]string{}
+	for i := range steps {
+		n := note(&steps[i])
+		if by[n] == nil {
+			notes = append(notes, n)
+		}
+		by[n] = append(by[n], fmt.Sprintf("%s %s", steps[i].Pos, term.Line(steps[i].Name)))
+	}
+	for _, n := range notes {
+		for names := range slices.Chunk(by[n], 5) {
+			planLine(b, label, "%s", strings.Join(names, ", "))
+			label = ""
+		}
+		for part := range strings.SplitSeq(n, "; ") {
+			planLine(b, "", "  %s", part)
+		}
+	}
+}
+
+// planKeeps is what stays as it is.
+func planKeeps(k *journal.Keeps) string {
+	spent := ""
+	if k.Usage.Cost > 0 {
+		spent = " · $" + k.Usage.Cost.String() + " already spent"
+	}
+	switch k.Loops {
+	case 0:
+		return "no loop" + spent
+	case 1:
+		return "loop 1 · " + counted(k.Steps, "step") + spent
+	}
+	return fmt.Sprintf("loops 1 to %d · %s%s", k.Loops, counted(k.Steps, "step"), spent)
+}
+
+// goOnText is the plan, for people, of a restart that stays on its line: p is that of
+// going back to the newest checkpoint.
+func goOnText(row *stint.Row, p *journal.Plan) string {
+	var b strings.Builder
+	s := &row.Session
+	fmt.Fprintf(&b, "Plan: go on with %s (%s) on the same line\n", term.Line(s.Name), row.Short)
+	planLine(&b, "Keeps", "%s", planKeeps(&p.Keeps))
+	if s.At.Open {
+		planLine(&b, "Again", "loop %d; its finished steps are answered from the journal", s.At.Loop)
+	} else {
+		planLine(&b, "Next", "loop %d", s.Checkpoint.Loop+1)
+	}
+	planLine(&b, "State", "as it is, %d bytes", p.State.Before)
+	label := "In doubt"
+	if row.Live {
+		label = "Under way"
+	}
+	planSteps(&b, label, p.InDoubt, func(*journal.EffectStep) string {
+		if row.Live {
+			return "comes to its end first"
+		}
+		if s.Status == stint.Waiting && s.Wait.For == stint.ForDoubt {
+			return "may have taken effect: say which first"
+		}
+		return "may have taken effect: settled by the agent's rule, or asked about"
+	})
+	fmt.Fprintf(&b, "Nothing was changed. To do it: stint restart %s --run\n", row.Short)
+	return b.String()
+}
+
+// planText is the plan of going back, for people.
 func planText(row *stint.Row, p *journal.Plan) string {
 	var b strings.Builder
-	line := func(label, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-9s %s\n", label, fmt.Sprintf(format, args...))
+	line := func(label, format string, args ...any) { planLine(&b, label, format, args...) }
+	from := fmt.Sprintf("the end of loop %d", p.From)
+	if p.From == 0 {
+		from = "the beginning"
 	}
-	fmt.Fprintf(&b, "Plan: restart %s (%s) from the end of loop %d\n", term.Line(row.Session.Name), row.Short, p.From)
-	line("Keeps", "loops 1 to %d · %d steps", p.Keeps.Loops, p.Keeps.Steps)
+	fmt.Fprintf(&b, "Plan: restart %s (%s) from %s\n", term.Line(row.Session.Name), row.Short, from)
+	line("Keeps", "%s", planKeeps(&p.Keeps))
 	if p.Leaves.Loops > 0 {
-		line("Leaves", "%d loops on line %s/%d (readable, not deleted)", p.Leaves.Loops, row.Short, p.Leaves.Line)
+		line("Leaves", "%s on line %s/%d (readable, not deleted)", counted(p.Leaves.Loops, "loop"), row.Short, p.Leaves.Line)
 	}
 	switch {
 	case p.State.Unknown:
@@ -68,21 +143,9 @@ func planText(row *stint.Row, p *journal.Plan) string {
 			line("", "%s  %s → %s", term.Line(or(c.Path, "(all)")), value(c.Old, c.OldSize), value(c.New, c.NewSize))
 		}
 	}
-	for i, e := range p.Outside {
-		label := ""
-		if i == 0 {
-			label = "Outside"
-		}
-		line(label, "%s %s %s", e.Pos, term.Line(e.Name), e.Note)
-	}
-	for i, e := range p.InDoubt {
-		label := ""
-		if i == 0 {
-			label = "In doubt"
-		}
-		line(label, "%s %s %s", e.Pos, term.Line(e.Name), e.Note)
-	}
-	fmt.Fprintf(&b, "Nothing was changed. To do it: stint restart %s --from %d\n", row.Short, p.From)
+	note := func(e *journal.EffectStep) string { return e.Note }
+	planSteps(&b, "Outside", p.Outside, note)
+	planSteps(&b, "In doubt", p.InDoubt, note)
 	return b.String()
 }
 

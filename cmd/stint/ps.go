@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,7 +40,7 @@ waiting and pending ones. FOR is how long a session has had its status.
 
 On a terminal they stand in groups. Elsewhere each is one row of a plain table, whole,
 with times in UTC; -q, -o name and --json are for programs.`,
-		Example: "  stint ps\n  stint ps -a --since 24h\n  stint ps --bad\n  stint ps -w\n  stint stop $(stint ps -q --agent triage --status running)",
+		Example: "  stint ps\n  stint ps -a --since yesterday\n  stint ps --bad\n  stint ps -w\n  stint stop $(stint ps -q --agent triage --status running)",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.ps(cmd.Context(), cmd, &o) },
 	}
@@ -49,7 +50,7 @@ with times in UTC; -q, -o name and --json are for programs.`,
 	f.StringVar(&o.query.Filter.Agent, "agent", "", "only those of this agent")
 	f.StringSliceVar(&o.status, "status", nil, "only those with this status; repeatable: pending running waiting completed failed stopped canceled")
 	f.StringArrayVarP(&o.labels, "label", "l", nil, "only those with this label, key=value; repeatable")
-	f.StringVar(&o.since, "since", "", "only those created since: 24h, 06:00, 2026-11-28")
+	f.StringVar(&o.since, "since", "", "only those created since: 90m, 7d, 06:00, yesterday, 2026-11-28")
 	f.IntVarP(&o.query.Limit, "limit", "n", 0, "at most so many, newest first (default: all open ones, and 50 ended ones with -a on a terminal)")
 	f.StringVar(&o.after, "after", "", "only those older than this id: the cursor of a list that was cut short")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print ids only")
@@ -182,6 +183,9 @@ func parseWhen(s string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(strings.TrimPrefix(s, "-")); err == nil {
 		return now.Add(-d), nil
 	}
+	if n, err := strconv.Atoi(strings.TrimSuffix(s, "d")); err == nil && strings.HasSuffix(s, "d") && n >= 0 && n < 100_000 {
+		return now.AddDate(0, 0, -n), nil
+	}
 	y, m, d := now.Date()
 	midnight := time.Date(y, m, d, 0, 0, 0, 0, now.Location())
 	switch s {
@@ -209,6 +213,6 @@ func parseWhen(s string, now time.Time) (time.Time, error) {
 		}
 	}
 	err := stint.Invalid.Errorf("time", "%q is no time", s)
-	err.Hint = "write 24h for a day ago, 06:00, 2026-11-28, \"2026-11-28 06:00\" or 2026-11-28T06:00:00Z"
+	err.Hint = "write 90m or 7d for so long ago, 06:00, yesterday, 2026-11-28, \"2026-11-28 06:00\" or 2026-11-28T06:00:00Z"
 	return time.Time{}, err
 }

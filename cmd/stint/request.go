@@ -27,6 +27,8 @@ type requestOptions struct {
 	deadline time.Duration
 	loops    int
 	steps    int
+	tokens   int64
+	cost     string
 	onLimit  string
 }
 
@@ -34,13 +36,15 @@ func (o *requestOptions) flags(f *pflag.FlagSet) {
 	f.StringVarP(&o.prompt, "prompt", "p", "", "the input: text or JSON")
 	f.StringVarP(&o.file, "file", "f", "", "read the input from a file, - for standard input")
 	f.StringVar(&o.name, "name", "", "the session's name (default: the agent's and the day)")
-	f.StringArrayVarP(&o.labels, "label", "l", nil, "a label, key=value; repeatable")
-	f.StringVar(&o.dedupe, "dedupe", "", "a key: the same key again leads to the session that it made first")
-	f.DurationVar(&o.wall, "wall", 0, "limit of running time, like 1h")
+	f.StringArrayVarP(&o.labels, "label", "l", nil, "a label, `key=value`; repeatable")
+	f.StringVar(&o.dedupe, "dedupe", "", "a `key`: the same key again leads to the session that it made first")
+	f.DurationVar(&o.wall, "wall", 0, "limit of running time, like 1h30m")
 	f.DurationVar(&o.idle, "idle", 0, "limit of running time without a sign of life")
-	f.DurationVar(&o.deadline, "deadline", 0, "stop this long after the start, whatever it does")
+	f.DurationVar(&o.deadline, "deadline", 0, "stop this long after the start, whatever it does or waits for")
 	f.IntVar(&o.loops, "loops", 0, "limit of loops")
 	f.IntVar(&o.steps, "steps", 0, "limit of steps")
+	f.Int64Var(&o.tokens, "tokens", 0, "limit of tokens of models, as the agent reports them")
+	f.StringVar(&o.cost, "cost", "", "limit of US dollars, like 2.50, as the agent reports them")
 	f.StringVar(&o.onLimit, "on-limit", "", "what a used-up limit does: wait (for a person) or stop")
 }
 
@@ -79,8 +83,13 @@ func (o *requestOptions) limits(agent engine.Agent) (*stint.Limits, error) {
 			return nil, usage(fmt.Errorf("a limit of %v is below zero", d))
 		}
 	}
-	if o.loops < 0 || o.steps < 0 {
-		return nil, usage(fmt.Errorf("--loops and --steps are not below zero"))
+	if o.loops < 0 || o.steps < 0 || o.tokens < 0 {
+		return nil, usage(fmt.Errorf("--loops, --steps and --tokens are not below zero"))
+	}
+	if o.cost != "" {
+		if err := setMoney(&lim.Cost, o.cost); err != nil {
+			return nil, usage(fmt.Errorf("--cost %q: %w", o.cost, err))
+		}
 	}
 	if o.wall > 0 {
 		lim.Wall = o.wall
@@ -96,6 +105,9 @@ func (o *requestOptions) limits(agent engine.Agent) (*stint.Limits, error) {
 	}
 	if o.steps > 0 {
 		lim.Steps = o.steps
+	}
+	if o.tokens > 0 {
+		lim.Tokens = o.tokens
 	}
 	switch o.onLimit {
 	case "":

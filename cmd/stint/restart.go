@@ -29,8 +29,9 @@ the journal, and nothing is done twice.
 
 With --from N it goes back to the end of loop N, on a new line: loops after N stay
 readable on the line that is left, and what they did outside cannot be undone.
---dry-run prints what would happen and changes nothing.`,
-		Example: "  stint restart x81d --run\n  stint restart x81d --from 3 --dry-run\n  stint restart x81d --from 3 --say \"leave the migrations alone\"",
+--dry-run prints what would happen and changes nothing. The exit status is 5 if a
+step in doubt has to be settled first.`,
+		Example: "  stint restart x81d --run\n  stint restart x81d --from 3 --dry-run\n  stint restart x81d --from 3 --say \"leave the migrations alone\" --run",
 		Args:    exactly(1, "one session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("from") {
@@ -71,14 +72,37 @@ func (a *app) restart(ctx context.Context, address string, o restartOptions) err
 		return err
 	}
 	if o.dryRun {
-		if a.json {
-			return a.printJSON(plan)
-		}
-		a.printf("%s", planText(&row, &plan))
-		return nil
+		return a.printPlan(ctx, s, &row, &plan, o)
 	}
-	o.command.Head, o.command.Plan = row.Session.Head, plan.Hash
+	if !row.Live { // a session that runs is past the plan before it can take it
+		o.command.Head, o.command.Plan = row.Session.Head, plan.Hash
+	}
+	if !a.json {
+		a.printf("%s", planText(&row, &plan))
+	}
 	return a.give(ctx, s, &row, o.order)
+}
+
+// printPlan prints what the restart would do, and refuses as it would.
+func (a *app) printPlan(ctx context.Context, s *site, row *stint.Row, plan *journal.Plan, o restartOptions) error {
+	if o.command.From == nil {
+		plan.Leaves.Loops = 0 // it stays on its line
+	}
+	switch {
+	case a.json:
+		doc := struct {
+			Schema string `json:"schema"`
+			*journal.Plan
+		}{"stint.plan/1", plan}
+		if err := a.printJSON(doc); err != nil {
+			return err
+		}
+	case o.command.From == nil:
+		a.printf("%s", goOnText(row, plan))
+	default:
+		a.printf("%sNothing was changed. To do it: stint restart %s --from %d\n", planText(row, plan), row.Short, plan.From)
+	}
+	return a.futile(ctx, s, row, o.order)
 }
 
 // plan works out what going back to the end of a loop means.

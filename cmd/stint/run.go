@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +21,8 @@ import (
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/internal/term"
+	"github.com/stint-dev/stint/internal/view"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -32,7 +38,11 @@ terminal. Other processes see and control it through the store while it runs.
 With AGENT it runs an agent of stint.yaml. With -- it makes a session of any
 command, without a configuration: its output is the log, its exit code the outcome
 and the exit code of stint. Such a command is one step with the effect once, unless
---effect says that it may run again: if stint dies, nobody runs it again by itself.`,
+--effect says that it may run again: if stint dies, nobody runs it again by itself.
+
+Ctrl-C lets an agent finish its step and gives the session back, to be resumed; once
+more ends it as canceled. A command after -- is ended by the first one, as it would
+be without stint. With --json each entry is printed as it comes, then the session.`,
 		Example: `  stint run -- make test
   stint run --name nightly --wall 1h -- ./backup.sh /srv
   stint run triage -p "open issues since yesterday"
@@ -54,7 +64,7 @@ and the exit code of stint. Such a command is one step with the effect once, unl
 		},
 	}
 	o.flags(cmd.Flags())
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing but the command's own output")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing but the command's own output, unless the session fails or needs you")
 	cmd.Flags().StringVar(&effect, "effect", "", "of the command after --: once (default), idempotent, read")
 	return cmd
 }
@@ -132,7 +142,7 @@ func (a *app) runArgv(ctx context.Context, o *requestOptions, argv []string, eff
 	if err != nil {
 		return err
 	}
-	return a.runNew(ctx, o, &tee{stdout: a.out, stderr: a.err}, c, quiet, true)
+	return a.runNew(ctx, o, a.teeOf(c), c, quiet, true)
 }
 
 func (a *app) runAgent(ctx context.Context, o *requestOptions, name string, quiet bool) error {
@@ -140,11 +150,16 @@ func (a *app) runAgent(ctx context.Context, o *requestOptions, name string, quie
 	if err != nil {
 		return err
 	}
-	var t *tee
-	if c.Protocol == config.None {
-		t = &tee{stdout: a.out, stderr: a.err}
+	return a.runNew(ctx, o, a.teeOf(c), c, quiet, false)
+}
+
+// teeOf is where the raw output of an agent in the foreground goes: that of a program
+// without the protocol to the terminal, unless standard output is for JSON.
+func (a *app) teeOf(c config.Agent) *tee {
+	if c.Protocol != config.None || a.json {
+		return nil
 	}
-	return a.runNew(ctx, o, t, c, quiet, false)
+	return &tee{stdout: a.out, stderr: a.err}
 }
 
 // configured returns an agent of stint.yaml.
@@ -193,8 +208,10 @@ func (a *app) runNew(ctx context.Context, o *requestOptions, t *tee, c config.Ag
 	return f.outcome(&ses)
 }
 
-// runThere drives an existing session in the foreground: what --run does.
-func (a *app) runThere(ctx context.Context, s *site, id stint.ID, quiet bool) error {
+// runThere drives an existing session in the foreground: what --run does. It shows
+// what the log gained since row was read, the order that started it included.
+func (a *app) runThere(ctx context.Context, s *site, row *stint.Row, quiet bool) error {
+	id := row.Session.ID
 	w := s.wire(nil)
 	defer w.close()
 	e, err := a.engine(ctx, s, w)
@@ -202,7 +219,7 @@ func (a *app) runThere(ctx context.Context, s *site, id stint.ID, quiet bool) er
 		return err
 	}
 	defer e.Close()
-	f := &foreground{app: a, site: s, quiet: quiet, logs: true, id: id}
+	f := &foreground{app: a, site: s, quiet: quiet, logs: true, id: id, after: row.Session.Head}
 	ses, err := f.drive(ctx, func(ctx context.Context) (stint.Session, error) {
 		f.begun(engine.Created{ID: id})
 		return e.Run(ctx, id)
@@ -223,11 +240,17 @@ type foreground struct {
 	quiet   bool
 	argv    bool // made of a command line: its exit code is ours
 	logs    bool // show the log while it runs
-	id      stint.ID
+	mu      sync.Mutex
+	id      stint.ID // zero until it is there; behind mu, a signal may come any time
 	found   bool
+	after   stint.Seq // what was before this entry is there to read, and not shown again
 	signals atomic.Int32
 	stop    func()
 }
+
+// samePress is how soon a second signal is the same one: timeout(1) signals its
+// child and then its group, and a key that is held down repeats.
+const samePress = 250 * time.Millisecond
 
 // drive runs the session until it parks or ends, with signals turned into what
 // they ask of a session: the first one drains it, the second kills it. A command
@@ -235,14 +258,27 @@ type foreground struct {
 func (f *foreground) drive(ctx context.Context, run func(context.Context) (stint.Session, error)) (stint.Session, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer ignoreBrokenPipe()()
+	var last time.Time
 	f.app.handleSignals(func(s os.Signal) {
+		if time.Since(last) < samePress {
+			return
+		}
+		last = time.Now()
 		n := f.signals.Add(1)
-		if n == 1 && !(f.argv && s == os.Interrupt) {
+		if n == 1 && !(f.argv && s != syscall.SIGTERM) {
 			f.say("finishing the step under way; once more to kill it\n")
 			cancel()
 			return
 		}
-		_ = f.site.store.Send(context.WithoutCancel(ctx), f.id, stint.Message{ID: ident.New().String(), Kind: stint.Kill, From: f.app.actor()})
+		f.mu.Lock()
+		id := f.id
+		f.mu.Unlock()
+		if id.IsZero() { // there is nothing to kill yet
+			cancel()
+			return
+		}
+		_ = f.site.store.Send(context.WithoutCancel(ctx), id, stint.Message{ID: ident.New().String(), Kind: stint.Kill, From: f.app.actor()})
 	})
 	defer f.app.handleSignals(nil)
 	s, err := run(ctx)
@@ -254,19 +290,25 @@ func (f *foreground) drive(ctx context.Context, run func(context.Context) (stint
 
 // begun tells of the session as soon as it is durable.
 func (f *foreground) begun(c engine.Created) {
-	after := stint.Seq(0)
-	resumed := f.id == c.ID
+	f.mu.Lock()
 	f.id, f.found = c.ID, c.Found
+	f.mu.Unlock()
 	row, err := f.site.store.Session(context.Background(), c.ID)
 	if err != nil || f.quiet {
 		return
 	}
-	if resumed {
-		after = row.Session.Head // what was before is there to read
-	}
 	if f.logs && !c.Found {
-		f.stop = f.app.followLive(f.site, &row, after)
+		f.stop = f.app.followLive(f.site, &row, f.after)
 	}
+}
+
+// ignoreBrokenPipe keeps the session going when what reads the output is gone, as
+// in "stint run triage | head": the system would end the program at its next write.
+// The returned function makes it so again.
+func ignoreBrokenPipe() (undo func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGPIPE) // not Ignore, which the agent would inherit
+	return func() { signal.Stop(c) }
 }
 
 func (f *foreground) say(format string, args ...any) {
@@ -293,29 +335,48 @@ func (f *foreground) outcome(s *stint.Session) error {
 			return exitError(code)
 		}
 	}
-	if f.signals.Load() > 0 && !s.Status.Ended() {
+	if f.signals.Load() > 0 && (f.argv || !s.Status.Ended()) {
 		return exitError(exitInterrupted)
 	}
 	return outcomeError(s)
 }
 
-// tell prints the last line of a foreground session, with what to do next.
+// tell prints the last line of a foreground session, with what to do next. It is
+// quiet, if it shall be, only about what went well.
 func (f *foreground) tell(row *stint.Row) {
 	s := &row.Session
 	switch {
 	case f.found:
 		f.say("%s was started by an earlier request with this key: stint show %s\n", s.Name, row.Short)
+		return
 	case s.Status == stint.Completed:
-		f.say("%s completed · %d loops, %d steps · stint show %s\n", s.Name, s.Totals.Loops, s.Totals.Steps, row.Short)
+		f.say("%s completed · %s, %s · stint show %s\n", s.Name, counted(s.Totals.Loops, "loop"), counted(s.Totals.Steps, "step"), row.Short)
+		return
+	}
+	f.quiet = false
+	switch {
 	case s.Status.Ended():
-		f.say("%s %s: %s · stint show %s\n", s.Name, s.Status, s.Reason, row.Short)
+		f.say("%s %s: %s · stint show %s\n", s.Name, s.Status, term.Line(s.Reason), row.Short)
 	case s.Status == stint.Waiting && s.Wait.For == stint.ForDoubt:
-		f.say("%s waits for your word: %s\n  stint resolve %s:%s --happened | --not | --unknown\n", s.Name, s.Wait.What, row.Short, s.Wait.Step)
+		f.say("%s waits for your word: %s\n  stint resolve %s:%s --happened | --not | --unknown\n", s.Name, term.Line(s.Wait.What), row.Short, s.Wait.Step)
 	case s.Status == stint.Waiting:
-		f.say("%s waits for %s: %s · stint show %s\n", s.Name, s.Wait.For, s.Wait.What, row.Short)
+		f.say("%s waits for %s: %s\n  %s\n", s.Name, s.Wait.For, term.Line(s.Wait.What), wayOn(row))
 	default:
 		f.say("%s stopped here and can go on: stint resume %s --run\n", s.Name, row.Short)
 	}
+}
+
+// wayOn is the command that moves a waiting session on.
+func wayOn(row *stint.Row) string {
+	switch row.Session.Wait.For {
+	case stint.ForMessage:
+		return "stint send " + row.Short + " TEXT --run"
+	case stint.ForOperator, stint.ForHealth, stint.ForTime, stint.ForRetry:
+		return "stint resume " + row.Short + " --run"
+	case stint.ForBudget:
+		return "stint limit " + row.Short + " " + view.MoreOf(&row.Session)
+	}
+	return "stint show " + row.Short
 }
 
 // exitOf is the exit code of the command that a session was made of.

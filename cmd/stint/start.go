@@ -14,7 +14,7 @@ func (a *app) startCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "start AGENT", Short: "Record a session for a runner to take up",
 		Long: `Create a session of an agent of stint.yaml and leave it to a runner. It is durable
-when the command returns. --run runs it here.`,
+when the command returns. --run runs it here, and so does stint resume SESSION --run.`,
 		Example: "  stint start triage -p \"issues of today\"\n  stint start triage --dedupe triage-2026-11-29 --json",
 		Args:    exactly(1, "one agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -70,7 +70,7 @@ func (a *app) start(ctx context.Context, o *requestOptions, name string) error {
 		word = "was recorded before, with the same key"
 	}
 	status := view.StatusWord(&row)
-	a.printf("%s (%s) %s: %s\n  a runner takes it up; run it here: stint resume %s --run\n  stint show %s · stint logs -f %s\n",
+	a.printf("%s (%s) %s: %s\n  run it here: stint resume %s --run\n  stint show %s · stint logs -f %s\n",
 		row.Session.Name, row.Short, word, status, row.Short, row.Short, row.Short)
 	return nil
 }

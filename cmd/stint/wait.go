@@ -56,7 +56,7 @@ func parseGoal(s string) (goal, error) {
 		if err != nil || loop < 1 {
 			return g, fmt.Errorf("--for loop=N takes the number of a loop, not %q", n)
 		}
-		g.loop = loop
+		g.loop, g.words = loop, "past loop "+n
 		return g, nil
 	}
 	if s == "ended" {
@@ -103,6 +103,9 @@ func (a *app) wait(ctx context.Context, address string, g goal, timeout time.Dur
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
+	if status, _ := row.Status(); status == stint.Pending && !g.reached(&row) {
+		a.notef("stint: nobody runs it yet: stint resume %s --run does\n", row.Short)
+	}
 	tick := time.NewTicker(followPoll)
 	defer tick.Stop()
 	for !g.reached(&row) && !over(&row.Session) {
@@ -113,7 +116,7 @@ func (a *app) wait(ctx context.Context, address string, g goal, timeout time.Dur
 				return err
 			}
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				a.notef("stint: after %v the session is not %s; it goes on\n", timeout, g.words)
+				a.notef("stint: after %v the session is not %s yet\n", timeout, g.words)
 				return exitError(exitTimeout)
 			}
 			return exitError(exitInterrupted)

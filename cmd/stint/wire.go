@@ -38,7 +38,12 @@ func (w *wiring) close() {
 }
 
 // resolve makes the agent that a session is pinned to.
-func (w *wiring) resolve(_ stint.AgentRef, def json.RawMessage) (engine.Agent, error) {
+func (w *wiring) resolve(ref stint.AgentRef, def json.RawMessage) (engine.Agent, error) {
+	if ref.Runtime != runtimeExec {
+		err := stint.NotFound.Errorf("agent", "this program cannot drive %q (runtime %s)", ref.Name, ref.Runtime)
+		err.Hint = "run it with the program that has the agent in its code"
+		return engine.Agent{}, err
+	}
 	p, c, err := readPin(def)
 	if err != nil {
 		return engine.Agent{}, err

@@ -20,7 +20,7 @@ var explainFiles embed.FS
 
 // Page explains one word, code or number.
 type Page struct {
-	Topic   string `json:"topic"`   // error, exit, status, wait, kind, effect, message, word
+	Topic   string `json:"topic"`   // status, wait, reason, exit, error, kind, effect, message, word
 	Key     string `json:"key"`     // what it explains
 	Summary string `json:"summary"` // one sentence
 	Text    string `json:"text"`    // more; may be empty
@@ -36,7 +36,7 @@ type Topic struct {
 
 // topicOrder is the order in which topics are listed.
 func topicOrder() []string {
-	return []string{"status", "wait", "exit", "error", "kind", "effect", "message", "word"}
+	return []string{"status", "wait", "reason", "exit", "error", "kind", "effect", "message", "word"}
 }
 
 // Topics returns all pages.

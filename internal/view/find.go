@@ -41,11 +41,19 @@ func Find(ctx context.Context, r stint.Reader, address string, now time.Time) (s
 		return row, place, err
 	}
 	if last := row.Session.At.Line; place.Line > last {
-		err := stint.NotFound.Errorf("session", "there is no line %d of %s; it has the lines 0 to %d", place.Line, term.Line(row.Session.Name), last)
-		err.Session, err.Hint = row.Session.ID, "stint show "+row.Short+" lists them"
+		err := stint.NotFound.Errorf("session", "there is no line %d of %s; it has %s", place.Line, term.Line(row.Session.Name), LinesUpTo(last))
+		err.Hint = "stint show " + row.Short + " lists them"
 		return row, place, err
 	}
 	return row, place, nil
+}
+
+// LinesUpTo says in words which lines a session has whose newest is last.
+func LinesUpTo(last int) string {
+	if last == 0 {
+		return "line 0 alone"
+	}
+	return fmt.Sprintf("the lines 0 to %d", last)
 }
 
 type finder struct {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/term"
@@ -88,6 +89,14 @@ func count(n int64) string {
 	return fmt.Sprintf("%.1fM", float64(n)/1e6)
 }
 
+// countOf is count in a table, where none is a dash.
+func countOf(n int64) string {
+	if n == 0 {
+		return "-"
+	}
+	return count(n)
+}
+
 // dollars is an amount to the cent; less than half of one that is not nothing
 // shows as such.
 func dollars(m stint.Money) string {
@@ -121,6 +130,42 @@ func plural(n int, what string) string {
 		return grouped(int64(n)) + " " + stem + "ies"
 	}
 	return grouped(int64(n)) + " " + what + "s"
+}
+
+// shellWords is a command line as a shell would take it.
+func shellWords(argv []string) string {
+	words := make([]string, len(argv))
+	for i, a := range argv {
+		words[i] = a
+		plain := func(r rune) bool {
+			return strings.ContainsRune("-_./=:,@%+~", r) || unicode.IsLetter(r) || unicode.IsDigit(r)
+		}
+		if a == "" || strings.ContainsFunc(a, func(r rune) bool { return !plain(r) }) {
+			words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// wrap breaks text between words into lines of at most n columns; a longer word
+// stands on a line of its own. n of 0 or less breaks nothing.
+func wrap(text string, n int) []string {
+	if n <= 0 || term.Width(text) <= n {
+		return []string{text}
+	}
+	var lines []string
+	line := ""
+	for word := range strings.SplitSeq(text, " ") {
+		switch {
+		case line == "":
+			line = word
+		case term.Width(line)+1+term.Width(word) <= n:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	return append(lines, line)
 }
 
 // list joins what is not empty with a middle dot.

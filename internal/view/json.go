@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -84,7 +85,11 @@ func Field(v any, path string) (string, error) {
 	for name := range strings.SplitSeq(path, ".") {
 		next, known := member(at, name)
 		if known != "" {
-			err := stint.NotFound.Errorf("field", "there is no member %q in %q", name, path)
+			in := ""
+			if name != path {
+				in = fmt.Sprintf(" in %q", path)
+			}
+			err := stint.NotFound.Errorf("field", "there is no member %q%s", name, in)
 			err.Hint = "there are: " + known
 			return "", err
 		}

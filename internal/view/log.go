@@ -32,6 +32,7 @@ type LogOptions struct {
 	Content bool // whole bodies, not their beginnings
 	Explain bool // a line on what an entry means, where it matters
 	Raw     bool // with Cat: the bytes as they are
+	Again   bool // the session is about to begin again: [Log.Follow] goes on to its next end
 }
 
 // Log prints the journal of one session. It is not safe for concurrent use.
@@ -125,6 +126,7 @@ func (l *Log) Follow(ctx context.Context, w io.Writer, poll time.Duration) (stin
 		q.After = l.last
 		if err := eachEntry(ctx, l.src, stint.Range{Session: l.row.Session.ID, After: q.After}, func(e *stint.Entry) error {
 			l.last = e.Seq
+			l.opt.Again = l.opt.Again && e.Kind != stint.SessionEnded
 			if !q.matches(e) {
 				return nil
 			}
@@ -140,7 +142,7 @@ func (l *Log) Follow(ctx context.Context, w io.Writer, poll time.Duration) (stin
 		switch {
 		case row.Session.Head > l.last:
 			continue
-		case row.Session.Status.Ended():
+		case row.Session.Status.Ended() && !l.opt.Again:
 			return row, nil
 		}
 		select {
@@ -167,7 +169,7 @@ func (l *Log) print(ctx context.Context, w io.Writer, e *stint.Entry) error {
 		return nil
 	}
 	if l.opt.Explain && levelOf(e) >= Warn {
-		ls = append(ls, logLine{text: meaning(e), more: true, color: term.Dim})
+		ls = append(ls, logLine{text: meaning(e), more: true, wrap: true, color: term.Dim})
 	}
 	var b strings.Builder
 	for i := range ls {
@@ -263,6 +265,7 @@ type logLine struct {
 	color term.Color
 	more  bool // it goes on with the line before
 	whole bool // it is not cut
+	wrap  bool // it goes on in the next line instead of being cut; name and arrow are empty
 	rule  bool // on a terminal it is drawn as a rule
 }
 
@@ -297,13 +300,19 @@ func (l *Log) line(b *strings.Builder, e *stint.Entry, ln *logLine) {
 	if ln.more {
 		lead = strings.Repeat(" ", len("15:04:05.000")+2+posWidth)
 	}
-	text := ln.text
+	texts := []string{ln.text}
 	used := len("15:04:05.000") + 2 + posWidth + 3 + max(nameWidth, term.Width(ln.name)) + 1
-	if l.st.Width > used+20 && !ln.whole {
-		text = term.Cut(text, l.st.Width-used)
+	switch {
+	case l.st.Width <= used+20 || ln.whole:
+	case ln.wrap:
+		texts = wrap(ln.text, l.st.Width-used)
+	default:
+		texts[0] = term.Cut(ln.text, l.st.Width-used)
 	}
-	b.WriteString(l.st.Paint(term.Dim, lead) + " " + l.st.Paint(ln.color, term.Pad(ln.arrow, 1, false)) + " " +
-		term.Pad(ln.name, nameWidth, false) + " " + l.st.Paint(ln.color, text) + "\n")
+	for _, text := range texts {
+		b.WriteString(l.st.Paint(term.Dim, lead) + " " + l.st.Paint(ln.color, term.Pad(ln.arrow, 1, false)) + " " +
+			term.Pad(ln.name, nameWidth, false) + " " + l.st.Paint(ln.color, text) + "\n")
+	}
 }
 
 func (ln *logLine) ruleColor() term.Color {

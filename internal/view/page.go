@@ -2,7 +2,10 @@ package view
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/stint-dev/stint"
@@ -13,6 +16,7 @@ import (
 // more, which only `stint show` gives.
 type Show struct {
 	Session
+	Command      []string   `json:"command"`       // what runs for it, of agents that are programs; else null
 	Goal         *excerpt   `json:"goal"`          // what it was begun with; null if with nothing
 	Result       *excerpt   `json:"result"`        // what it ended with; null if it has not, or with nothing
 	Lines        []LineInfo `json:"lines"`         // all of them, in order
@@ -104,6 +108,7 @@ func NewShow(ctx context.Context, src Source, row *stint.Row, opt ShowOptions, n
 		return out, err
 	}
 	b := bodies{src, s.Family}
+	out.Command = commandOf(es)
 	if out.Goal, err = b.excerpt(ctx, s.ID, stint.SessionCreated); err != nil {
 		return out, err
 	}
@@ -132,6 +137,20 @@ func NewShow(ctx context.Context, src Source, row *stint.Row, opt ShowOptions, n
 	}
 	out.Next = nextSteps(row, &out)
 	return out, nil
+}
+
+// commandOf is the command line in the definition that a session is pinned to.
+// Definitions are the business of those who run agents; one that says it otherwise,
+// or is erased, gives none.
+func commandOf(es []stint.Entry) []string {
+	if len(es) == 0 {
+		return nil
+	}
+	var def struct{ Agent struct{ Command []string } }
+	if d, err := journal.Decode[journal.Created](&es[0]); err != nil || json.Unmarshal(d.Config, &def) != nil {
+		return nil
+	}
+	return def.Agent.Command
 }
 
 // excerpt is the beginning of the body of the newest entry of a kind.
@@ -190,14 +209,21 @@ func (out *Show) openSteps(ctx context.Context, src Source, row *stint.Row, es [
 	}
 	all := append([]stint.Entry(nil), es...)
 	steps := []stint.Kind{stint.StepRequested, stint.StepCompleted, stint.StepFailed, stint.StepResolved}
+	done := 0
 	err := eachEntry(ctx, src, stint.Range{Session: s.ID, After: s.At.LoopSeq - 1, Until: s.Head, Kinds: steps}, func(e *stint.Entry) error {
 		c := *e
 		c.Body = nil
 		all = append(all, c)
+		if e.Kind == stint.StepCompleted && e.Pos.Line == s.At.Line && e.Pos.Loop == s.At.Loop {
+			done++
+		}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	if n := len(out.Loops); n > 0 && out.Loops[n-1].Open { // its roll-up is still to come
+		out.Loops[n-1].Steps = done
 	}
 	plan, err := journal.MakePlan(*s, all, s.Checkpoint.Loop, nil, nil)
 	if err != nil {
@@ -258,8 +284,16 @@ func nextSteps(row *stint.Row, out *Show) []string {
 	case status == stint.Running:
 		return []string{to("logs -f %[1]s"), to("pause %[1]s"), to("stop %[1]s")}
 	case status.Ended():
-		return []string{to("logs %[1]s"), to("restart %[1]s --from %[2]d --dry-run", s.Checkpoint.Loop), to("export %[1]s"), to("verify %[1]s")}
-	case reason == interrupted || status == stint.Pending:
+		next := []string{to("logs %[1]s"), to("restart %[1]s --from %[2]d --dry-run", s.Checkpoint.Loop), to("verify %[1]s")}
+		if status == stint.Failed {
+			next[0] = to("logs %[1]s -p warn")
+			next = slices.Insert(next, 1, to("restart %[1]s --run"))
+		}
+		if out.Result != nil {
+			next = append([]string{to("result %[1]s")}, next...)
+		}
+		return next
+	case reason == interrupted || status == stint.Pending || row.Unread > 0 && s.Wait.For == stint.ForMessage:
 		return []string{to("resume %[1]s --run"), to("logs %[1]s -p warn"), to("stop %[1]s")}
 	}
 	switch s.Wait.For {
@@ -272,15 +306,52 @@ func nextSteps(row *stint.Row, out *Show) []string {
 		}
 		return []string{to("logs %[1]s --step %[2]s --content", at), to("resume %[1]s"), back}
 	case stint.ForMessage:
-		return []string{to("send %[1]s TEXT"), to("stop %[1]s")}
+		return []string{to("send %[1]s TEXT --run"), to("stop %[1]s")}
 	case stint.ForBudget:
-		return []string{to("limit %[1]s --help"), to("logs %[1]s -n 20"), to("stop %[1]s")}
+		return []string{to("limit %[1]s %[2]s", MoreOf(s)), to("logs %[1]s -n 20"), to("stop %[1]s")}
 	case stint.ForHealth:
-		return []string{to("resume %[1]s"), back, to("stop %[1]s")}
+		return []string{to("resume %[1]s --run"), back, to("stop %[1]s")}
 	case stint.ForApproval:
 		return []string{to("logs %[1]s -n 20"), to("stop %[1]s")}
 	case stint.ForChild:
 		return []string{to("logs %[1]s"), to("stop %[1]s")}
 	}
-	return []string{to("resume %[1]s"), to("logs %[1]s -n 20"), to("stop %[1]s")}
+	return []string{to("resume %[1]s --run"), to("logs %[1]s -n 20"), to("stop %[1]s")}
+}
+
+// MoreOf is the arguments of stint limit that let a session go on which waits for a
+// budget: as much again as the limit, of what its wait names.
+func MoreOf(s *stint.Session) string {
+	name := ""
+	if s.Wait != nil {
+		name, _, _ = strings.Cut(s.Wait.What, ":")
+	}
+	lim := &s.Limits
+	switch {
+	case name == "wall" && lim.Wall > 0:
+		return "--wall +" + hours(lim.Wall) + " --run"
+	case name == "idle" && lim.Idle > 0:
+		return "--idle +" + hours(lim.Idle) + " --run"
+	case name == "loops" && lim.Loops > 0:
+		return fmt.Sprintf("--loops +%d --run", lim.Loops)
+	case name == "steps" && lim.Steps > 0:
+		return fmt.Sprintf("--steps +%d --run", lim.Steps)
+	case name == "tokens" && lim.Tokens > 0:
+		return fmt.Sprintf("--tokens +%d --run", lim.Tokens)
+	case name == "cost" && lim.Cost > 0:
+		return "--cost +" + lim.Cost.String() + " --run"
+	}
+	return "--help"
+}
+
+// hours is a length of time as a flag takes it: 1h, 1h30m, 250ms.
+func hours(d time.Duration) string {
+	s := strings.TrimSuffix(d.String(), "m0s")
+	if s != d.String() {
+		s = strings.TrimSuffix(s+"m", "h0m")
+		if !strings.HasSuffix(s, "m") {
+			s += "h"
+		}
+	}
+	return s
 }

@@ -208,7 +208,7 @@ func listRow(st term.Style, row *stint.Row, wide bool, now time.Time) []cell {
 			runner = term.Line(row.Lease.Holder)
 		}
 		out = append(out, plain(term.Line(s.Agent.Name), s.Agent.Pin.String()[:8], runner, started, term.Line(triggerOf(s)),
-			count(s.Totals.Usage.Tokens()), checkpointName(s.Checkpoint), orDash(labelsOf(s)))...)
+			countOf(s.Totals.Usage.Tokens()), checkpointName(s.Checkpoint), orDash(labelsOf(s)))...)
 	}
 	line, elapsed := nowParts(row, now, st.TTY)
 	return append(out, cell{text: line, end: elapsed})
@@ -264,6 +264,9 @@ func summary(rows []stint.Row, now time.Time) string {
 	open := "nothing is open"
 	if k := len(rows) - n[hasEnded]; k > 0 {
 		open = fmt.Sprintf("%d open", k)
+	}
+	if len(rows) == 0 {
+		open += ", stint ps -a lists what has ended"
 	}
 	need := part(n[needsYou], "need you")
 	if n[needsYou] == 1 {

@@ -119,7 +119,7 @@ func TestNextAfterDoubt(t *testing.T) {
 		dead.claim("worker/4")
 		dead.wait(stint.Wait{For: stint.ForDoubt, Step: dead.at(1, 1)})
 		text = showOf(t, w, dead.row(), view.ShowOptions{Line: -1}, terminal())
-		if strings.Count(text, "resolve "+short(dead)+":1.1.1 --happened |") != 1 || !strings.Contains(text, "asked about once 1.1.1 is settled") {
+		if strings.Count(text, "resolve "+short(dead)+":1.1.1 --happened|") != 1 || !strings.Contains(text, "asked about once 1.1.1 is settled") {
 			t.Errorf("one step is asked about, the other waits:\n%s", text)
 		}
 	})

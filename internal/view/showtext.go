@@ -34,6 +34,14 @@ func (p *page) cut(text string) string {
 	return text
 }
 
+// flow is text on as many lines as it needs: what a person has to read whole.
+func (p *page) flow(text string) string {
+	if !p.st.TTY || p.st.Width <= 0 {
+		return text
+	}
+	return strings.Join(wrap(text, max(p.st.Width-labelWidth-2, 20)), "\n"+strings.Repeat(" ", labelWidth+2))
+}
+
 func (p *page) at(t *time.Time) string {
 	switch {
 	case t == nil:
@@ -100,6 +108,7 @@ func (p *page) body(row *stint.Row, v *Show) {
 	}
 	p.labelled("Trigger", trigger)
 	p.labelled("Labels", labelsOf(s))
+	p.labelled("Command", p.cut(term.Line(shellWords(v.Command))))
 	p.labelled("Goal", p.excerpt(v.Goal))
 	if v.Line == s.At.Line {
 		p.standing(row, v)
@@ -113,16 +122,26 @@ func (p *page) standing(row *stint.Row, v *Show) {
 	status, _ := row.Status()
 	switch {
 	case status == stint.Waiting && v.Waiting != nil:
-		p.labelled("Waits", p.cut(list("for "+string(v.Waiting.For), "since "+p.ago(s.Wait.Since), nowLine(row, p.now, p.st.TTY))))
-	case !status.Ended():
+		long := " since " + iso(s.Wait.Since)
+		if p.st.TTY {
+			long = ", " + span(p.now.Sub(s.Wait.Since))
+		}
+		p.labelled("Waits", p.flow(list("for "+string(v.Waiting.For)+long, nowLine(row, p.now, p.st.TTY))))
+	case status == stint.Running:
 		at := fmt.Sprintf("loop %d", s.At.Loop)
 		if s.At.Attempt > 1 {
 			at += fmt.Sprintf(" attempt %d", s.At.Attempt)
 		}
-		p.labelled("Now", p.cut(list(at, nowLine(row, p.now, p.st.TTY))))
+		doing := nowLine(row, p.now, p.st.TTY)
+		if row.Lease.Now == "" { // it names the loop, for want of more
+			doing = ""
+		}
+		p.labelled("Now", p.cut(list(at, doing)))
+	case !status.Ended():
+		p.labelled("Now", p.cut(nowLine(row, p.now, p.st.TTY)))
 	}
 	if s.At.Error != "" {
-		p.labelled("Error", p.cut(term.Line(s.At.Error)))
+		p.labelled("Error", p.flow(term.Line(s.At.Error)))
 	}
 	p.labelled("Result", p.excerpt(v.Result))
 	if l := v.Lease; l != nil {
@@ -345,7 +364,7 @@ func (p *page) loop(v *Show, l *LoopInfo, before int64) []cell {
 	if l.Cost > 0 {
 		cost = dollars(l.Cost)
 	}
-	row := plain(mark, fmt.Sprint(l.Loop), p.at(l.Began), took(msec(l.TookMS)), fmt.Sprint(l.Steps), count(int64(l.Tokens)), cost, state, ck, what)
+	row := plain(mark, fmt.Sprint(l.Loop), p.at(l.Began), took(msec(l.TookMS)), fmt.Sprint(l.Steps), countOf(int64(l.Tokens)), cost, state, ck, what)
 	for i := range row {
 		row[i].color = color
 	}
@@ -388,7 +407,7 @@ func askAbout(row *stint.Row, st *StepInfo) string {
 	case s.Wait.Step.String() != st.Step:
 		return "asked about once " + s.Wait.Step.String() + " is settled"
 	}
-	return fmt.Sprintf("did it happen?  stint resolve %s:%s --happened | --not | --unknown", row.Short, st.Step)
+	return fmt.Sprintf("did it happen? stint resolve %s:%s --happened|--not|--unknown", row.Short, st.Step)
 }
 
 func orNone(n int, what string) string {

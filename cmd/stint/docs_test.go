@@ -1,0 +1,77 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Every promise of docs/guarantees.md names tests, and they are there.
+func TestGuaranteesNameTheirTests(t *testing.T) {
+	page, err := os.ReadFile("../../docs/guarantees.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := regexp.MustCompile("`([a-z/]+)`: ((?:Test\\w+(?:, )?)+)")
+	named, promises := 0, 0
+	for line := range strings.Lines(string(page)) {
+		tests := held.FindAllStringSubmatch(line, -1)
+		if strings.HasPrefix(line, "| G") {
+			if promises++; tests == nil {
+				t.Errorf("a promise without a test: %.80s", line)
+			}
+		}
+		for _, m := range tests {
+			for name := range strings.SplitSeq(m[2], ", ") {
+				named++
+				if !hasTest(t, m[1], name) {
+					t.Errorf("%s has no test %s, which docs/guarantees.md names", m[1], name)
+				}
+			}
+		}
+	}
+	if promises < 12 || named < 60 {
+		t.Errorf("%d promises and %d tests were found: the test looks in the wrong place", promises, named)
+	}
+}
+
+// hasTest reports whether a package has a test of that name.
+func hasTest(t *testing.T, pkg, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("../..", filepath.FromSlash(pkg), "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(b), "\nfunc "+name+"(t *testing.T)") {
+			return true
+		}
+	}
+	return false
+}
+
+// The links between the documents lead somewhere.
+func TestDocumentsLink(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) < 5 {
+		t.Fatalf("%d pages: %v", len(pages), err)
+	}
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	for _, page := range pages {
+		b, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(b), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), filepath.FromSlash(m[1]))); err != nil {
+				t.Errorf("%s: the link to %s leads nowhere", filepath.Base(page), m[1])
+			}
+		}
+	}
+}
