@@ -68,6 +68,22 @@ func TestRunOutwaitsAMessageThatDoesNotWakeIt(t *testing.T) {
 	})
 }
 
+// TestRunDoesNotOutwaitADeadline: a wait that an answer ends gives the caller back
+// what it asked for at once, also when the session has a deadline.
+func TestRunDoesNotOutwaitADeadline(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := agent("a", func(context.Context, stint.Loop) (stint.Next, error) {
+			return stint.Next{Wait: &stint.Wait{For: stint.ForMessage}}, nil
+		})
+		e, begun := r.engine(engine.Options{Agents: []engine.Agent{a}, Holder: "r1"}), time.Now()
+		s, err := e.RunNew(r.t.Context(), engine.Request{Agent: a, Limits: &stint.Limits{Deadline: begun.Add(time.Hour)}}, func(engine.Created) {})
+		if took := time.Since(begun); err != nil || s.Status != stint.Waiting || took > time.Minute {
+			t.Errorf("Run returned %s and %v after %v", s.Status, err, took)
+		}
+		r.closes(e)
+	})
+}
+
 // TestAnAgentThatCannotBeMadeIsNotTriedInAHotLoop: a session that cannot be begun
 // (its agent's file is gone, its definition is broken) is left alone for a while
 // that grows. Given back as it was, it would be claimed at once, as fast as the

@@ -205,6 +205,9 @@ func (e *Engine) runOne(ctx context.Context, d *driver) (s stint.Session, again 
 	if s.Status == stint.Pending {
 		return s, true, nil
 	}
+	if s.Wait == nil || s.Wait.For != stint.ForTime && s.Wait.For != stint.ForRetry {
+		return s, false, nil // a deadline, or an answer's, may be days away
+	}
 	until, ok := s.Ready()
 	if !ok {
 		return s, false, nil
