@@ -1,8 +1,10 @@
 package stint
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -116,8 +118,9 @@ type End struct {
 }
 
 // Do runs fn as a durable step whose result is a Go value, stored as JSON. A value
-// that JSON cannot hold is [Invalid], names the path to it, and leaves the journal
-// as it was.
+// that JSON cannot hold is [Invalid] and names the path to it. What fn returned is
+// read back from its JSON, so a first run and a replay get the same; numbers in an
+// any are a [json.Number], with the digits that the journal has.
 func Do[T any](ctx context.Context, l Loop, s Step, fn func(ctx context.Context, key string) (T, error)) (T, error) {
 	var out T
 	res, err := l.Do(ctx, s, func(ctx context.Context, key string) (Result, error) {
@@ -127,14 +130,16 @@ func Do[T any](ctx context.Context, l Loop, s Step, fn func(ctx context.Context,
 		}
 		b, err := Marshal(v)
 		if err != nil {
-			return Result{}, Definite(Fail(err))
+			return Result{}, Definite(Fail(fmt.Errorf("the result of %s: %w", s.Name, err)))
 		}
 		return Result{Data: b}, nil
 	})
 	if err != nil {
 		return out, err
 	}
-	if err := json.Unmarshal(res.Data, &out); err != nil {
+	dec := json.NewDecoder(bytes.NewReader(res.Data))
+	dec.UseNumber() // an any holds the digits that the journal has
+	if err := dec.Decode(&out); err != nil {
 		return out, &Error{Code: Invalid, Op: "step " + s.Name, Err: err,
 			Hint: "the journaled result no longer fits the Go type; change the type back, or restart from before this step"}
 	}

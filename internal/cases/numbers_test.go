@@ -181,3 +181,24 @@ func TestE02NumbersInPython(t *testing.T) {
 		}
 	})
 }
+
+// TestE02NumbersInAny: what Do gives an agent has the digits of the journal, also
+// where the Go type does not say what a number is.
+func TestE02NumbersInAny(t *testing.T) {
+	onStores(t, func(t *testing.T, p *place) {
+		a := goAgent(func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+			got, err := stint.Do(ctx, l, stint.Step{Name: "row", Effect: stint.Read}, func(context.Context, string) (map[string]any, error) {
+				return map[string]any{"id": int64(9007199254740993)}, nil
+			})
+			if err != nil {
+				return stint.Next{}, err
+			}
+			b, err := stint.Marshal(got)
+			return stint.Next{State: b, End: &stint.End{}}, err
+		})
+		s := p.run(a, "")
+		if r, st := p.results(s.ID, "row")[0], p.state(s.ID); r != `{"id":9007199254740993}` || st != r {
+			t.Errorf("the journal has %s, the agent got %s", r, st)
+		}
+	})
+}
