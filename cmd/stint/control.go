@@ -365,11 +365,12 @@ func (o *order) when() string {
 }
 
 // futile refuses an order that would be taken and lead to nothing: to go on before
-// a step in doubt is settled asks the same again.
+// a step in doubt is settled asks the same again, and to park a session that is
+// parked for it hides the question.
 func (a *app) futile(ctx context.Context, s *site, row *stint.Row, o order) error {
 	ses := &row.Session
-	goesOn := o.kind == stint.Resume || o.kind == stint.Restart && o.command.From == nil
-	if !goesOn || row.Live || ses.Status != stint.Waiting || ses.Wait.For != stint.ForDoubt {
+	concerned := o.kind == stint.Resume || o.kind == stint.Pause || o.kind == stint.Interrupt || o.kind == stint.Restart && o.command.From == nil
+	if !concerned || row.Live || ses.Status != stint.Waiting || ses.Wait.For != stint.ForDoubt {
 		return nil
 	}
 	v, err := view.NewShow(ctx, s.store, row, view.ShowOptions{Line: -1}, time.Now())
@@ -380,7 +381,7 @@ func (a *app) futile(ctx context.Context, s *site, row *stint.Row, o order) erro
 	if !slices.ContainsFunc(v.Steps, func(st view.StepInfo) bool { return st.Step == step }) {
 		return nil // the agent's step differs from the recorded one: it may have been mended
 	}
-	e := stint.Conflict.Errorf("", "%s (%s) cannot go on before step %s is settled", ses.Name, row.Short, step)
+	e := stint.Conflict.Errorf("", "%s (%s) is parked, and cannot go on before step %s is settled", ses.Name, row.Short, step)
 	e.Hint = fmt.Sprintf("stint resolve %s:%s --happened | --not | --unknown", row.Short, step)
 	return e
 }

@@ -88,7 +88,7 @@ func TestOrders(t *testing.T) {
 
 	// Going on before the doubt is settled would ask the same again.
 	way := "stint resolve " + pay.Short + ":1.1 --happened | --not | --unknown"
-	for _, args := range []string{"resume pay-1", "restart pay-1", "restart pay-1 --dry-run", "resume pay-1 --run"} {
+	for _, args := range []string{"resume pay-1", "pause pay-1", "interrupt pay-1", "restart pay-1", "restart pay-1 --dry-run", "resume pay-1 --run"} {
 		d.says(exitRefused, "cannot go on before step 1.1 is settled\n  "+way, strings.Fields(args)...)
 	}
 	d.says(exitRefused, way, "resolve", "pay-1:2.1", "--happened")

@@ -62,6 +62,7 @@ func TestDocumentsLink(t *testing.T) {
 	if err != nil || len(pages) < 5 {
 		t.Fatalf("%d pages: %v", len(pages), err)
 	}
+	pages = append(pages, "../../README.md")
 	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 	for _, page := range pages {
 		b, err := os.ReadFile(page)

@@ -56,6 +56,7 @@ func TestLogs(t *testing.T) {
 		d.fails(exitInvalid, "stint:", strings.Fields(args)...)
 	}
 	d.fails(exitNotFound, "there is no line 3", "logs", "done-1", "--line", "3")
+	d.fails(exitNotFound, "has not begun loop 9; it is at loop 3", "logs", "done-1:9")
 }
 
 // A follower sees what comes, and ends with the session, saying so.

@@ -183,7 +183,7 @@ func parseWhen(s string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(strings.TrimPrefix(s, "-")); err == nil {
 		return now.Add(-d), nil
 	}
-	if n, err := strconv.Atoi(strings.TrimSuffix(s, "d")); err == nil && strings.HasSuffix(s, "d") && n >= 0 && n < 100_000 {
+	if n, err := strconv.Atoi(strings.TrimPrefix(strings.TrimSuffix(s, "d"), "-")); err == nil && strings.HasSuffix(s, "d") && n >= 0 && n < 100_000 {
 		return now.AddDate(0, 0, -n), nil
 	}
 	y, m, d := now.Date()

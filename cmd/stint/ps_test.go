@@ -236,12 +236,13 @@ func TestParseWhen(t *testing.T) {
 		"24h": "2026-11-28T16:10:42+01:00", "-90m": "2026-11-29T14:40:42+01:00", "06:00": "2026-11-29T06:00:00+01:00", "16:11": "2026-11-28T16:11:00+01:00",
 		"today": "2026-11-29T00:00:00+01:00", "yesterday": "2026-11-28T00:00:00+01:00", "2026-11-01": "2026-11-01T00:00:00+01:00", "now": "2026-11-29T16:10:42+01:00",
 		"2026-11-01 08:30": "2026-11-01T08:30:00+01:00", "2026-11-01T08:30:00Z": "2026-11-01T08:30:00Z", "16:10:41": "2026-11-29T16:10:41+01:00",
+		"7d": "2026-11-22T16:10:42+01:00", "-1d": "2026-11-28T16:10:42+01:00",
 	} {
 		if got, err := parseWhen(in, now); err != nil || got.Format(time.RFC3339) != want {
 			t.Errorf("parseWhen(%q) = %v, %v, want %s", in, got.Format(time.RFC3339), err, want)
 		}
 	}
-	for _, in := range []string{"", "soon", "25:00", "2026-13-01"} {
+	for _, in := range []string{"", "soon", "25:00", "2026-13-01", "d", "x7d", "9999999d"} {
 		if _, err := parseWhen(in, now); stint.CodeOf(err) != stint.Invalid {
 			t.Errorf("parseWhen(%q): %v, want invalid", in, err)
 		}

@@ -248,9 +248,9 @@ type foreground struct {
 	stop    func()
 }
 
-// samePress is how soon a second signal is the same one: timeout(1) signals its
-// child and then its group, and a key that is held down repeats.
-const samePress = 250 * time.Millisecond
+// sameSignal is how soon a second signal is the same one: timeout(1) signals its
+// child and then its group.
+const sameSignal = 50 * time.Millisecond
 
 // drive runs the session until it parks or ends, with signals turned into what
 // they ask of a session: the first one drains it, the second kills it. A command
@@ -261,7 +261,7 @@ func (f *foreground) drive(ctx context.Context, run func(context.Context) (stint
 	defer ignoreBrokenPipe()()
 	var last time.Time
 	f.app.handleSignals(func(s os.Signal) {
-		if time.Since(last) < samePress {
+		if time.Since(last) < sameSignal {
 			return
 		}
 		last = time.Now()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stint-dev/stint/internal/proc"
 )
@@ -77,19 +78,33 @@ func TestSignals(t *testing.T) {
 		t.Errorf("an interrupted command's session is %s", got)
 	}
 
-	// timeout(1) signals its child and then its group: that is one signal.
-	d.put("gate", "")
-	ended := d.runs("run", "--name", "term-1", "--", "sh", "-c", "echo begun; while [ -e gate ]; do sleep 0.01; done; echo over")
-	ended.out.until(t, "begun")
-	ended.signal(syscall.SIGTERM)
-	ended.signal(syscall.SIGTERM)
-	ended.talk.until(t, "once more to kill it")
-	if err := os.Remove(d.dir + "/gate"); err != nil {
-		t.Fatal(err)
+}
+
+// timeout(1) signals its child and then its group: that is one signal.
+func TestTwoSignalsAtOnce(t *testing.T) {
+	for range 10 {
+		d := newDesk(t)
+		d.put("gate", "")
+		r := d.runs("run", "--name", "term-1", "--", "sh", "-c", "echo begun; while [ -e gate ]; do sleep 0.01; done; echo over")
+		r.out.until(t, "begun")
+		first := time.Now()
+		r.signal(syscall.SIGTERM)
+		r.signal(syscall.SIGTERM)
+		atOnce := time.Since(first) < sameSignal
+		r.talk.until(t, "once more to kill it")
+		if err := os.Remove(d.dir + "/gate"); err != nil {
+			t.Fatal(err)
+		}
+		code := <-r.code
+		if !atOnce {
+			continue // this machine was busy: those were two
+		}
+		if code != exitOK || !strings.Contains(r.out.String(), "over") {
+			t.Errorf("a command that was told to end: exit status %d\n%s%s", code, r.out.String(), r.talk.String())
+		}
+		return
 	}
-	if code := <-ended.code; code != exitOK || !strings.Contains(ended.out.String(), "over") {
-		t.Errorf("a command that was told to end: exit status %d\n%s%s", code, ended.out.String(), ended.talk.String())
-	}
+	t.Error("this machine is too slow to send two signals at once")
 }
 
 // TestMain lets the test's binary stand for the program, where its streams matter.

@@ -241,6 +241,48 @@ func TestFollow(t *testing.T) {
 	})
 }
 
+// A session that has ended and is about to begin again is followed to its next end.
+func TestFollowAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		k := w.session("deps-1129").claim("worker/1")
+		k.loop("first")
+		k.complete("", "", journal.Rollup{})
+		k.end(stint.Completed, "done", "")
+		var out bytes.Buffer
+		done := make(chan error, 1)
+		row := k.row()
+		go func() {
+			q := every()
+			q.After = row.Session.Head
+			_, err := view.NewLog(w.store, row, term.Style{}, now(), view.LogOptions{Query: q, Again: true}).Follow(t.Context(), &out, 100*time.Millisecond)
+			done <- err
+		}()
+		pass(time.Second)
+		if err := w.store.Send(t.Context(), row.Session.ID, stint.Message{ID: "m", Kind: stint.Restart, From: "human:ana"}); err != nil {
+			t.Fatal(err)
+		}
+		k.claim("worker/2")
+		k.add(journal.Draft{Kind: stint.MessageTaken, Actor: "human:ana", Data: journal.Taken{ID: "m", Kind: stint.Restart, From: "human:ana"}})
+		pass(time.Second) // it has been told to begin again, and has not yet
+		k.add(journal.Draft{Kind: stint.SessionResumed, Data: journal.Resumed{Why: "restart"}})
+		k.loop("next")
+		k.complete("", "", journal.Rollup{})
+		select {
+		case err := <-done:
+			t.Fatalf("the follower ended before the session did again: %v", err)
+		case <-time.After(time.Second):
+		}
+		k.end(stint.Completed, "done again", "")
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if text := out.String(); !strings.Contains(text, "goes on (restart)") || !strings.Contains(text, "done again") || strings.Contains(text, "created by") {
+			t.Errorf("it printed\n%s", text)
+		}
+	})
+}
+
 func FuzzAddress(f *testing.F) {
 	for _, s := range []string{"x81d:13.2.1", "triage@06:00:3", "triage@2026-11-28/1", "@last", "@bad:2", "a/9999999999999999999", ":", "é/1:2"} {
 		f.Add(s)

@@ -125,6 +125,29 @@ func TestNextAfterDoubt(t *testing.T) {
 	})
 }
 
+func TestMoreOf(t *testing.T) {
+	lim := stint.Limits{Wall: 90 * time.Minute, Idle: 10 * time.Minute, Loops: 50, Steps: 9, Tokens: 1000, Cost: 2_500_000_000}
+	for what, want := range map[string]string{
+		"wall: 90m of 90m": "--wall +1h30m --run", "idle: no sign of life": "--idle +10m --run", "loops: 50 of 50 loops": "--loops +50 --run", "steps: 9 of 9": "--steps +9 --run",
+		"tokens: 1000 of 1000": "--tokens +1000 --run", "cost: $2.50 of $2.50": "--cost +2.50 --run", "something else": "--help", "": "--help",
+	} {
+		s := stint.Session{Limits: lim, Wait: &stint.Wait{For: stint.ForBudget, What: what}}
+		if got := view.MoreOf(&s); got != want {
+			t.Errorf("for %q stint limit is advised with %q, want %q", what, got, want)
+		}
+		s.Limits = stint.Limits{}
+		if got := view.MoreOf(&s); got != "--help" {
+			t.Errorf("for %q, where there is no such limit, stint limit is advised with %q", what, got)
+		}
+	}
+	for d, want := range map[time.Duration]string{time.Hour: "1h", 48 * time.Hour: "48h", time.Minute: "1m", 250 * time.Millisecond: "250ms", 61 * time.Second: "1m1s", 10*time.Hour + 10*time.Minute: "10h10m"} {
+		s := stint.Session{Limits: stint.Limits{Wall: d}, Wait: &stint.Wait{For: stint.ForBudget, What: "wall: x"}}
+		if got := view.MoreOf(&s); got != "--wall +"+want+" --run" {
+			t.Errorf("%v is advised as %q, want %s", d, got, want)
+		}
+	}
+}
+
 func TestState(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
