@@ -1,0 +1,141 @@
+package mutants_test
+
+// engineMutants break the order of what is durable and what acts, and the way in
+// which a session stops.
+func engineMutants() []mutant {
+	return []mutant{
+		{
+			name: "engine-intent-not-durable", file: "engine/loop.go",
+			edits: one("case c.step.Effect == stint.Once:\n\t\t\tneed = true\n", "case c.step.Effect == stint.Once:\n"),
+			why:   "a crash in the middle of an effect leaves no trace of it, and it is done again",
+			red:   by("engine", "TestAnIntentIsDurableBeforeItsEffect"),
+		}, {
+			name: "engine-idempotent-before-its-reads", file: "engine/loop.go",
+			edits: one("case c.step.Effect == stint.Idempotent && l.loose > 0:", "case false:"),
+			why:   "an effect is repeated with another input under the same key",
+			red:   by("engine", "TestAnIdempotentStepWaitsForAllItMayDependOn"),
+		}, {
+			name: "engine-tool-before-the-answer", file: "engine/loop.go",
+			edits: one("case c.step.Kind == stint.Tool && l.model > 0:", "case false:"),
+			why:   "a tool acts on an answer that the next attempt gets otherwise",
+			red:   by("engine", "TestAToolWaitsForTheAnswerThatAskedForIt"),
+		}, {
+			name: "engine-released-before-the-end", file: "engine/driver.go",
+			edits: one("if _, err := d.w.add(draft); err != nil {\n\t\treturn err\n\t}\n\tif err := d.giveBack(); err != nil {", "if err := d.giveBack(); err != nil {\n\t\treturn err\n\t}\n\tif _, err := d.w.add(draft); err != nil {"),
+			why:   "the end is not written, and another runner begins the session again",
+			red:   by("engine", "TestTheEndIsOneCommit"),
+		}, {
+			name: "engine-release-apart-from-the-end", file: "engine/driver.go",
+			edits: one("if _, err := d.w.add(draft); err != nil {\n\t\treturn err\n\t}\n\tif err := d.giveBack()", "if _, err := d.w.add(draft); err != nil {\n\t\treturn err\n\t}\n\tif err := d.w.sync(); err != nil {\n\t\treturn err\n\t}\n\tif err := d.giveBack()"),
+			why:   "a crash between the two leaves an ended session under a lease",
+			red:   by("engine", "TestTheEndIsOneCommit"),
+		}, {
+			name: "engine-drain-cancels-at-once", file: "engine/limits.go",
+			edits: one("if d.once.Load() == 0 {", "if true {"),
+			why:   "every restart of a server leaves effects in doubt",
+			red:   by("engine", "TestDrain"),
+		}, {
+			name: "engine-members-share-a-key", file: "engine/loop.go",
+			edits: one("fn(ctx, journal.Key(l.start.ID, c.pos))", "fn(ctx, journal.Key(l.start.ID, l.at(c.pos.Step, 0)))"),
+			why:   "of a group of effects the world does one",
+			red:   by("engine", "TestKeys"),
+		}, {
+			name: "engine-key-of-line-zero", file: "engine/loop.go",
+			edits: one("return stint.Position{Line: p.Line, Loop: p.Loop,", "return stint.Position{Loop: p.Loop,"),
+			why:   "after a restart from an earlier loop the world answers with what it did before",
+			red:   by("engine", "TestKeys"),
+		}, {
+			name: "engine-say-is-lost", file: "engine/control.go",
+			edits: one("if c.Say == \"\" {", "if c.Say != \"\" {"),
+			why:   "a person's word is acknowledged and never heard",
+			red:   by("engine", "TestSayOfARestartIsNotLost"),
+		}, {
+			name: "engine-a-step-over-the-limit", file: "engine/limits.go",
+			edits: one("ses.Totals.Steps+beside >= lim.Steps", "ses.Totals.Steps+beside > lim.Steps"),
+			why:   "a limit of five steps lets six be done",
+			red:   by("engine", "TestLimits"),
+		}, {
+			name: "engine-a-loop-over-the-limit", file: "engine/limits.go",
+			edits: one("ses.Totals.Loops >= lim.Loops", "ses.Totals.Loops > lim.Loops"),
+			why:   "a limit of three loops lets four be done",
+			red:   by("engine", "TestLimits"),
+		}, {
+			name: "engine-answers-before-it-is-durable", file: "engine/driver.go",
+			edits: one("if err := d.w.wait(); err != nil {\n\t\treturn err\n\t}\n\tfaultpoint.Hit(faultpoint.RecordedNotAcked)", "faultpoint.Hit(faultpoint.RecordedNotAcked)"),
+			why:   "a command reports an end that a crash takes back",
+			red:   by("engine", "TestNobodyIsToldBeforeItIsDurable"),
+		}, {
+			name: "engine-tells-of-a-loop-before-it-is-durable", file: "engine/driver.go",
+			edits: one("if err := d.w.sync(); err != nil {\n\t\t\treturn false, err\n\t\t}\n\t\td.told()", "d.w.flush(false)\n\t\td.told()"),
+			why:   "a loop is reported that a crash takes back",
+			red:   by("engine", "TestNobodyIsToldBeforeItIsDurable"),
+		}, {
+			name: "engine-fenced-tries-again", file: "engine/writer.go",
+			edits: one("case errors.Is(err, stint.Unavailable)", "case errors.Is(err, stint.Fenced) || errors.Is(err, stint.Unavailable)"),
+			why:   "a runner that was overtaken works on, and tries to write for ever",
+			red:   by("engine", "TestFencedRunner"),
+		},
+	}
+}
+
+// promiseMutants break what an engine does with what it finds in a journal.
+func promiseMutants() []mutant {
+	return []mutant{
+		{
+			name: "engine-divergence-not-seen", file: "engine/loop.go",
+			edits: one("if p.intent != c.intent {", "if false {"),
+			why:   "after a change of code a step is answered with what another step got",
+			red:   by("engine", "TestDivergence"),
+		}, {
+			name: "engine-a-left-out-step-not-seen", file: "engine/driver.go",
+			edits: one("if p := l.past.left(l.step); p != nil {", "if p := l.past.left(l.step); p != nil && false {"),
+			why:   "an effect that took place is forgotten by the agent that did it",
+			red:   by("engine", "TestAStepThatIsLeftOutIsSeen"),
+		}, {
+			name: "engine-doubt-runs-again", file: "engine/loop.go",
+			edits: one("case p.requested && c.step.Effect == stint.Once:", "case false:"),
+			why:   "a once step is done a second time without anybody's word",
+			red:   by("engine", "TestDoubt"),
+		}, {
+			name: "engine-an-error-of-a-once-step-is-its-answer", file: "engine/loop.go",
+			edits: one("if c.step.Effect == stint.Once && !definite {", "if false {"),
+			why:   "an effect that timed out is done again although it may have happened",
+			red:   by("engine", "TestASiblingDoesNotForgetAPark"),
+		}, {
+			name: "engine-message-heard-twice", file: "engine/control.go",
+			edits: one("if d.seen[m.ID] {", "if false {"),
+			why:   "a prompt is heard by two loops",
+			red:   by("engine", "TestAMessageIsTakenOnce"),
+		}, {
+			name: "engine-message-stays-in-the-inbox", file: "engine/control.go",
+			edits: one("d.w.take(m.ID)\n", ""),
+			why:   "the next runner hears a prompt that was answered",
+			red:   by("engine", "TestAMessageIsTakenOnce"),
+		}, {
+			name: "engine-brake-not-asked", file: "engine/driver.go",
+			edits: one("if why, on := journal.Brake(&s, faultpoint.Now()); on {", "if why, on := journal.Brake(&s, faultpoint.Now()); on && false {"),
+			why:   "a loop that kills its runner is begun for ever",
+			red:   by("engine", "TestBrakeOnDeaths"),
+		}, {
+			name: "engine-death-not-recorded", file: "engine/driver.go",
+			edits: one("if d.prior != stint.Released {", "if false {"),
+			why:   "the brake counts nothing",
+			red:   by("engine", "TestDeathAndRecovery|TestBrakeOnDeaths"),
+		}, {
+			name: "engine-state-belongs-to-the-agent", file: "engine/driver.go",
+			edits: one("d.state = bytes.Clone(next.State)", "d.state = bytes.TrimSpace(next.State)"),
+			why:   "an agent that uses its buffer again makes the next checkpoint unreadable",
+			red:   by("engine", "TestAnAgentMayUseItsBuffersAgain"),
+		}, {
+			name: "engine-result-belongs-to-the-agent", file: "engine/loop.go",
+			edits: one("Body: bytes.Clone(c.result.Data)}", "Body: c.result.Data}"),
+			why:   "an agent that uses its buffer again changes an entry behind its hash",
+			red:   by("engine", "TestAnAgentMayUseItsBuffersAgain"),
+		}, {
+			name: "engine-dedupe-not-asked", file: "engine/start.go",
+			edits: one("if r.Dedupe != \"\" {", "if false {"),
+			why:   "a request that is sent again begins a second session",
+			red:   by("engine", "TestDedupe"),
+		},
+	}
+}
