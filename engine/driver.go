@@ -364,6 +364,7 @@ func (d *driver) close(l *loop, next stint.Next, err error) (*parking, error) {
 		}
 		var ref journal.StateRef
 		var body []byte
+		next.State = bytes.Clone(next.State) // an agent may use its buffer again
 		if ref, body, err = d.newState(next.State); err == nil {
 			return d.complete(l, next, ref, body)
 		}
@@ -401,7 +402,7 @@ func (d *driver) complete(l *loop, next stint.Next, ref journal.StateRef, body [
 		return nil, err
 	}
 	if next.State != nil {
-		d.state = bytes.Clone(next.State) // the next delta is made against it, whatever the agent does
+		d.state = next.State // the next delta is made against it
 	}
 	s := d.w.session()
 	d.place = s.At

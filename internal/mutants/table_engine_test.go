@@ -123,7 +123,7 @@ func promiseMutants() []mutant {
 			red:   by("engine", "TestDeathAndRecovery|TestBrakeOnDeaths"),
 		}, {
 			name: "engine-state-belongs-to-the-agent", file: "engine/driver.go",
-			edits: one("d.state = bytes.Clone(next.State)", "d.state = bytes.TrimSpace(next.State)"),
+			edits: one("next.State = bytes.Clone(next.State)", "next.State = bytes.TrimSpace(next.State)"),
 			why:   "an agent that uses its buffer again makes the next checkpoint unreadable",
 			red:   by("engine", "TestAnAgentMayUseItsBuffersAgain"),
 		}, {
