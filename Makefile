@@ -46,7 +46,11 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 5s)
 	scripts/fuzz.sh
 
 .PHONY: bench
-bench: ## Run the Go benchmarks, without tests
+bench: ## Measure stint beside the disk's floor and other engines, and check the targets
+	VERSION='$(VERSION)' scripts/bench.sh
+
+.PHONY: bench-go
+bench-go: ## Run the Go benchmarks, without tests
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 ##@ Tidy

@@ -1,13 +1,12 @@
 // Package bench runs the session workload on a store and measures it: sessions of
 // some loops, each one model step of about 1 KiB and two tool steps of 256 bytes,
-// with the state persisted between loops.
+// with the state persisted between loops. What needs a process of its own, to be
+// killed or to be looked at from outside, runs in a copy of this program: see
+// [Child].
 package bench
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,32 +15,20 @@ import (
 	"github.com/stint-dev/stint/engine"
 )
 
-// StepsPerLoop is one model step and two tool steps.
-const StepsPerLoop = 3
-
-// Workload says what to run.
-type Workload struct {
-	Concurrency int
-	Sessions    int           // in all, or
-	For         time.Duration // as many as fit; the ones under way at its end are finished, not counted
-	Loops       int
-	Effect      stint.Effect // of the tool steps
-	Grow        int          // bytes by which the state grows each loop; 0: a counter
-	Unique      bool         // bodies that no other step has, so that no compression folds them
-}
-
 // Row is what one run measured.
 type Row struct {
 	Concurrency     int     `json:"concurrency"`
+	Effect          string  `json:"effect"` // of the tool steps
+	Loops           int     `json:"loops"`  // a session
 	Sessions        int     `json:"sessions"`
-	Steps           int64   `json:"steps"`
-	Seconds         float64 `json:"seconds"`
+	Steps           int64   `json:"steps"`   // durable ones in the measured time
+	Seconds         float64 `json:"seconds"` // that were measured
 	StepsPerS       float64 `json:"steps_per_s"`
 	StepP50us       float64 `json:"step_p50_us"` // from Do to durable
 	StepP99us       float64 `json:"step_p99_us"`
 	CPUusPerStep    float64 `json:"cpu_us_per_step"`
-	BytesPerSession float64 `json:"bytes_per_session"`
-	RSSMB           float64 `json:"rss_mb"`
+	BytesPerSession float64 `json:"bytes_per_session"` // by which the file grew; 0: the store cannot tell
+	RSSMB           float64 `json:"rss_mb"`            // 0: the system cannot tell
 }
 
 // Sizer is implemented by stores that can say how many bytes they take, after
@@ -50,12 +37,13 @@ type Sizer interface {
 	Bytes(ctx context.Context) (int64, error)
 }
 
-// Run runs w on the store and leaves the sessions in it.
+// Run runs w on the store and leaves the sessions in it. All of them have ended
+// when it returns without an error; one that did not end well is an error.
 func Run(ctx context.Context, st stint.Store, w Workload) (Row, error) {
-	m := &meter{Store: st, began: map[stint.ID]*marks{}}
-	r := &runner{w: w, m: m}
+	m := newMeter(st)
+	r := &runner{w: newScript(w), m: m}
 	agent := engine.Agent{Name: "bench", Loop: stint.AgentFunc(r.loop)}
-	e, err := engine.New(ctx, m, engine.Options{Agents: []engine.Agent{agent}, Concurrency: w.Concurrency})
+	e, err := engine.New(ctx, m.store(), engine.Options{Agents: []engine.Agent{agent}, Concurrency: w.Concurrency})
 	if err != nil {
 		return Row{}, err
 	}
@@ -87,54 +75,76 @@ func size(ctx context.Context, st stint.Store) (int64, error) {
 
 // runner is one run.
 type runner struct {
-	w        Workload
+	w        *script
 	m        *meter
 	begun    atomic.Int64
 	finished atomic.Int64
-	steps    atomic.Int64
-	failed   atomic.Pointer[error]
 }
 
-func (r *runner) measure(ctx context.Context, e *engine.Engine, a engine.Agent) (Row, error) {
+// reading is what the instruments show at one moment.
+type reading struct {
+	at    time.Time
+	cpu   time.Duration
+	steps int64
+}
+
+func (r *runner) read() reading { return reading{time.Now(), cpuTime(), r.m.steps.Load()} }
+
+// measure drives sessions, as many at once as asked for, and reads the instruments
+// around the measured time. While that lasts, all of them run.
+func (r *runner) measure(ctx context.Context, e *engine.Engine, a engine.Agent) (row Row, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	stop := make(chan struct{})
-	if r.w.For > 0 {
-		t := time.AfterFunc(r.w.For, func() { close(stop) })
-		defer t.Stop()
-	}
-	cpu, t0 := cpuTime(), time.Now()
-	var counted atomic.Int64
-	var took atomic.Int64
+	begin := r.read()
 	var wg sync.WaitGroup
 	for range r.w.Concurrency {
 		wg.Go(func() {
-			for r.more(stop) {
+			for ctx.Err() == nil && r.more(stop) {
 				if err := r.session(ctx, e, a); err != nil {
-					r.failed.CompareAndSwap(nil, &err)
-					return
+					cancel(err)
 				}
 			}
-			counted.CompareAndSwap(0, r.steps.Load()) // from here on fewer than asked for run
-			took.CompareAndSwap(0, int64(time.Since(t0)))
 		})
 	}
+	var end reading
+	if r.w.For > 0 {
+		wait(ctx, r.w.Warm)
+		r.m.took.reset()
+		begin = r.read()
+		wait(ctx, r.w.For)
+		end = r.read()
+		row.RSSMB = rss()
+		row.StepP50us, row.StepP99us = r.m.took.us(.5), r.m.took.us(.99)
+		close(stop)
+	}
 	wg.Wait()
-	if err := r.failed.Load(); err != nil {
-		return Row{}, *err
-	}
-	steps, el := counted.Load(), time.Duration(took.Load()).Seconds()
 	if r.w.For == 0 {
-		steps, el = r.steps.Load(), time.Since(t0).Seconds()
+		end = r.read()
+		row.RSSMB = rss()
+		row.StepP50us, row.StepP99us = r.m.took.us(.5), r.m.took.us(.99)
 	}
-	row := Row{Concurrency: r.w.Concurrency, Sessions: int(r.finished.Load()), Steps: r.steps.Load(), Seconds: el,
-		StepsPerS: float64(steps) / el, CPUusPerStep: (cpuTime() - cpu).Seconds() * 1e6 / float64(max(1, r.steps.Load())), RSSMB: rss()}
-	row.StepP50us, row.StepP99us = r.m.quantiles()
+	if err := context.Cause(ctx); err != nil {
+		return Row{}, err
+	}
+	row.Concurrency, row.Effect, row.Loops = r.w.Concurrency, string(r.w.Effect), r.w.Loops
+	row.Sessions, row.Steps, row.Seconds = int(r.finished.Load()), end.steps-begin.steps, end.at.Sub(begin.at).Seconds()
+	row.StepsPerS = float64(row.Steps) / row.Seconds
+	row.CPUusPerStep = (end.cpu - begin.cpu).Seconds() * 1e6 / float64(max(1, row.Steps))
 	return row, nil
 }
 
-func (r *runner) more(stop chan struct{}) bool {
-	if r.failed.Load() != nil {
-		return false
+// wait waits for d, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
 	}
+}
+
+func (r *runner) more(stop chan struct{}) bool {
 	if r.w.For > 0 {
 		select {
 		case <-stop:
@@ -147,63 +157,40 @@ func (r *runner) more(stop chan struct{}) bool {
 }
 
 func (r *runner) session(ctx context.Context, e *engine.Engine, a engine.Agent) error {
-	var id stint.ID
-	s, err := e.RunNew(ctx, engine.Request{Agent: a, Name: "bench", Trigger: stint.Trigger{Kind: "bench"}, Limits: &stint.Limits{}}, func(c engine.Created) {
-		id = c.ID
-	})
+	id, err := runToEnd(ctx, e, a)
 	r.m.forget(id)
-	if err != nil {
-		return err
+	if err == nil {
+		r.finished.Add(1)
 	}
-	if s.Status != stint.Completed {
-		return stint.Internal.Errorf("bench", "session %s ended %s: %s", id, s.Status, s.Reason)
+	return err
+}
+
+// runToEnd runs one new session, which must end well.
+func runToEnd(ctx context.Context, e *engine.Engine, a engine.Agent) (id stint.ID, err error) {
+	s, err := e.RunNew(ctx, request(a), func(c engine.Created) { id = c.ID })
+	switch {
+	case err != nil:
+		return id, err
+	case s.Status == stint.Completed:
+		return id, nil
+	case ctx.Err() != nil:
+		return id, context.Cause(ctx)
 	}
-	r.finished.Add(1)
-	return nil
+	return id, stint.Internal.Errorf("bench", "session %s ended %s: %s", id, s.Status, s.Reason)
+}
+
+// request asks for a session of a workload, without limits.
+func request(a engine.Agent) engine.Request {
+	return engine.Request{Agent: a, Name: a.Name, Trigger: stint.Trigger{Kind: "bench"}, Limits: &stint.Limits{}}
 }
 
 // loop is the agent of the workload.
 func (r *runner) loop(ctx context.Context, l stint.Loop) (stint.Next, error) {
 	s := l.Session()
-	n := s.Checkpoint.Loop + 1
 	marks := r.m.marks(s.ID)
-	if err := r.step(ctx, l, marks, 1, stint.Step{Name: "model", Kind: stint.Model, Effect: stint.Read}, modelResult(n, r.w.Unique)); err != nil {
+	n := s.Checkpoint.Loop + 1
+	if err := r.w.steps(ctx, l, n, marks.begin); err != nil {
 		return stint.Next{}, err
 	}
-	for i := range 2 {
-		if err := r.step(ctx, l, marks, 2+i, stint.Step{Name: "tool", Kind: stint.Tool, Effect: r.w.Effect}, toolResult(r.w.Unique)); err != nil {
-			return stint.Next{}, err
-		}
-	}
-	next := stint.Next{State: r.state(l.State(), n)}
-	if n >= r.w.Loops {
-		next.End = &stint.End{}
-	}
-	return next, nil
-}
-
-func (r *runner) step(ctx context.Context, l stint.Loop, m *marks, n int, s stint.Step, result json.RawMessage) error {
-	m.begin(n)
-	_, err := l.Do(ctx, s, func(context.Context, string) (stint.Result, error) { return stint.Result{Data: result}, nil })
-	if err == nil {
-		r.steps.Add(1)
-	}
-	return err
-}
-
-// state is a counter, or a transcript that grows at its end.
-func (r *runner) state(old json.RawMessage, n int) json.RawMessage {
-	if r.w.Grow == 0 {
-		return fmt.Appendf(nil, `{"loop":%d}`, n)
-	}
-	if len(old) == 0 {
-		old = json.RawMessage(`{"log":[]}`)
-	}
-	out := slices.Clone(old[:len(old)-2])
-	if n > 1 {
-		out = append(out, ',')
-	}
-	out = append(out, '"')
-	out = append(out, text(max(0, r.w.Grow-3), true)...)
-	return append(out, `"]}`...)
+	return r.w.next(l.State(), n), nil
 }

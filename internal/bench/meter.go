@@ -2,10 +2,7 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"math/rand/v2"
-	"slices"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,18 +10,37 @@ import (
 	"github.com/stint-dev/stint"
 )
 
-// meter is a store that notes how long it took from a step's beginning until it
-// was durable.
+// meter is a store that counts the steps that became durable, and how long each
+// took from its beginning until then.
 type meter struct {
 	stint.Store
+	steps atomic.Int64
+	took  histogram
 	mu    sync.Mutex
 	began map[stint.ID]*marks
-	took  []time.Duration
+}
+
+func newMeter(st stint.Store) *meter { return &meter{Store: st, began: map[stint.ID]*marks{}} }
+
+// watched is a meter on a store that tells of changes.
+type watched struct {
+	*meter
+	stint.Watcher
+}
+
+// store is the meter as the engine shall see it: with the abilities of the store
+// that is measured, as an engine that has to poll costs something else.
+func (m *meter) store() stint.Store {
+	if w, ok := m.Store.(stint.Watcher); ok {
+		return watched{m, w}
+	}
+	return m
 }
 
 // marks are the times at which the steps of a session's loop began.
 type marks struct {
-	at [StepsPerLoop + 1]atomic.Int64
+	at      [StepsPerLoop + 1]atomic.Int64
+	durable chan struct{} // gets a value for each step that is; nil: nobody waits for it
 }
 
 func (m *marks) begin(step int) { m.at[step].Store(time.Now().UnixNano()) }
@@ -57,14 +73,23 @@ func (m *meter) Append(ctx context.Context, l stint.Lease, b stint.Batch, done f
 func (m *meter) note(id stint.ID, es []stint.Entry) {
 	now := time.Now().UnixNano()
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	marks := m.began[id]
+	m.mu.Unlock()
 	if marks == nil {
 		return
 	}
 	for i := range es {
-		if es[i].Kind == stint.StepCompleted && es[i].Pos.Step <= StepsPerLoop {
-			m.took = append(m.took, time.Duration(now-marks.at[es[i].Pos.Step].Load()))
+		if es[i].Kind != stint.StepCompleted {
+			continue
+		}
+		m.steps.Add(1)
+		// The numbers of steps begin anew with each loop, and no loop begins before
+		// the one before it is durable: a mark belongs to one step alone.
+		if step := es[i].Pos.Step; step <= StepsPerLoop {
+			m.took.add(time.Duration(now - marks.at[step].Load()))
+		}
+		if marks.durable != nil {
+			marks.durable <- struct{}{}
 		}
 	}
 }
@@ -80,37 +105,52 @@ func (m *meter) Hold(ctx context.Context, holder string) (func() error, error) {
 	return h.Hold(ctx, holder)
 }
 
-func (m *meter) quantiles() (p50, p99 float64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.took) == 0 {
-		return 0, 0
+// histogram counts lengths of time in classes that are 1.6 % wide at most, so that
+// it takes the same memory however long a run is. Its methods may be called from
+// any goroutine.
+type histogram struct{ n [64 * classes]atomic.Int64 }
+
+// classes is how many there are for each power of two.
+const classes = 64
+
+func (h *histogram) add(d time.Duration) { h.n[class(max(0, d))].Add(1) }
+
+// class returns the class of d: the places of its six bits after the first one.
+func class(d time.Duration) int {
+	v := uint64(d)
+	if v < classes {
+		return int(v)
 	}
-	slices.Sort(m.took)
-	at := func(q float64) float64 { return float64(m.took[int(q*float64(len(m.took)-1))].Nanoseconds()) / 1e3 }
-	return at(.5), at(.99)
+	shift := bits.Len64(v) - 7
+	return (shift+1)*classes + int(v>>shift)&(classes-1)
 }
 
-func modelResult(loop int, unique bool) json.RawMessage {
-	return fmt.Appendf(nil, `{"role":"assistant","loop":%d,"content":"%s","tool":"search"}`, loop, text(960, unique))
+// middle is the length in the middle of a class, in nanoseconds.
+func middle(i int) float64 {
+	if i < classes {
+		return float64(i)
+	}
+	shift := i/classes - 1
+	return (float64(classes+i%classes) + .5) * float64(uint64(1)<<shift)
 }
 
-func toolResult(unique bool) json.RawMessage { return fmt.Appendf(nil, `"%s"`, text(254, unique)) }
-
-// text is n bytes of JSON-safe text that does not compress to nothing: always the
-// same, or never.
-func text(n int, unique bool) []byte {
-	const abc = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ."
-	src := rand.NewPCG(1, uint64(n))
-	if unique {
-		src = rand.NewPCG(rand.Uint64(), rand.Uint64())
+func (h *histogram) reset() {
+	for i := range h.n {
+		h.n[i].Store(0)
 	}
-	b := make([]byte, n)
-	for i := 0; i < n; {
-		for v, k := src.Uint64(), 0; k < 10 && i < n; k, i = k+1, i+1 {
-			b[i] = abc[v&63]
-			v >>= 6
+}
+
+// us is the q-quantile in microseconds; 0 if there is nothing.
+func (h *histogram) us(q float64) float64 {
+	var all, seen int64
+	for i := range h.n {
+		all += h.n[i].Load()
+	}
+	at := int64(q * float64(all-1))
+	for i := range h.n {
+		if seen += h.n[i].Load(); seen > at {
+			return middle(i) / 1e3
 		}
 	}
-	return b
+	return 0
 }
