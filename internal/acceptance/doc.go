@@ -12,5 +12,5 @@
 //
 // STINT_LONG=1 makes the rigs run at full size. Those that mount file systems run
 // as root only, and say so loudly elsewhere. STINT_SEED repeats the random choices
-// of a run that failed.
+// of tests that failed.
 package acceptance

@@ -32,7 +32,7 @@ func changes() map[string]int {
 	return map[string]int{"pwrite64": 60, "write": 40, "fsync": 4, "fdatasync": 16, "ftruncate": 8, "unlink,unlinkat": 4}
 }
 
-// sweepAgent is short: every point of it is a run.
+// sweepAgent is short: it begins anew for every point.
 const sweepAgent = "work loops=1 wait=0"
 
 // TestSyscallSweep kills stint, or its agent, at the N-th call of each kind that
