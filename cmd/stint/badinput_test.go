@@ -257,6 +257,7 @@ func TestRefusedOrders(t *testing.T) {
 		refuse(exitInvalid, "invalid argument", "help", "restart", "done-1", "--from", "x"),
 		refuse(exitNotFound, "no completed loop 99", "one of those", "restart", "done-1", "--from", "99"),
 		refuse(exitNotFound, "no completed loop 99", "one of those", "restart", "done-1", "--from", "99", "--dry-run"),
+		refuse(exitNotFound, "there is no line 7", "", "logs", "done-1", "--line", "7"),
 		refuse(exitRefused, "the step in doubt is 1.1, not 1.2", "stint resolve", "resolve", "pay-1:1.2", "--happened"),
 		refuse(exitRefused, "the step in doubt is 1.1, not 7.1", "stint resolve", "resolve", "pay-1:7.1", "--not"),
 		refuse(exitInvalid, "give one of --happened", "--help", "resolve", "pay-1:1.1"),
@@ -278,6 +279,34 @@ func TestRefusedOrders(t *testing.T) {
 		refuse(exitInvalid, `--on-limit "explode"`, "", "limit", "chat-1", "--on-limit", "explode"),
 	} {
 		d.refuses(r)
+	}
+}
+
+// A limit that is raised by more than fits must not come out below zero, which
+// would be no limit, or one that is long used up.
+func TestLimitOverflow(t *testing.T) {
+	d := busyDesk(t)
+	d.ok("start", "a", "--name", "far", "--loops", "9223372036854775807", "--steps", "9223372036854775807", "--wall", "2562047h", "--idle", "2562047h")
+	for flag, more := range map[string]string{"--loops": "+1", "--steps": "+9223372036854775807", "--wall": "+1h", "--idle": "+2562047h"} {
+		d.refuses(refuse(exitInvalid, flag, "", "limit", "far", flag, more))
+	}
+}
+
+// What looks like a part of a query is a label's key, its value, or a name, and
+// nothing else.
+func TestQueriesInLabels(t *testing.T) {
+	d := busyDesk(t)
+	for i, l := range []string{`k=' OR 1=1 --`, `k="; DROP TABLE sessions; --`, `a.b=1`, `$=1`, `a"b=1`, `[0]=1`, `a'b=1`, `%=1`, `k=a=b`, `\=1`} {
+		name := fmt.Sprintf("labeled-%d", i)
+		d.ok("start", "a", "--name", name, "-l", l)
+		if got := d.ok("ps", "-a", "-o", "name", "-l", l); got != name+"\n" {
+			t.Errorf("with the label %s there is %q", l, got)
+		}
+	}
+	for _, args := range [][]string{{"-l", `k=x' OR '1'='1`}, {"-l", `x' OR 1=1 --=1`}, {"-l", `k') OR 1=1 --=1`}, {"-l", "b=1"}, {"-l", "k=%"}, {"--agent", "' OR 1=1 --"}, {"--agent", "%"}, {"--agent", "a' UNION SELECT 1 --"}} {
+		if got := d.ok(append([]string{"ps", "-a", "-o", "name"}, args...)...); got != "" {
+			t.Errorf("stint ps %q prints %q", args, got)
+		}
 	}
 }
 

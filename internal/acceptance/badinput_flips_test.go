@@ -190,7 +190,7 @@ func (s *site) clear(r result) {
 	if !slices.Contains([]int{0, 1, 2, 3, 5, 10, 11}, r.code) || r.code != 0 && r.out+r.talk == "" {
 		s.t.Errorf("it neither works nor says why not: %s", r)
 	}
-	if strings.Contains(r.talk, "goroutine ") || strings.Contains(r.talk, "panic") || driving(r.out) != "" {
+	if strings.Contains(r.talk, "goroutine ") || strings.Contains(r.talk, "panic") || driving(r.out+r.talk) != "" {
 		s.t.Errorf("it panics, or prints what it must not: %s", r)
 	}
 }

@@ -111,7 +111,7 @@ func TestTerminalIsSafe(t *testing.T) {
 	}
 	s.must("send", "waits", evil)
 	s.must("pause", "waits", "--reason", evil)
-	for _, line := range []string{"ps -a", "ps -a -o wide", "ps -a --json", "ps", "verify --all", "agent ls", "agent show ends", "sql|select * from v_sessions", "sql|select * from v_entries", "sql|select * from v_steps|-o|csv", "sql|select * from v_loops|--json", "db size"} {
+	for _, line := range []string{"ps -a", "ps -a -o wide", "ps -a --json", "ps", "verify --all", "agent ls", "agent show ends", "sql|select * from v_sessions", "sql|select * from v_entries", "sql|select * from v_steps|-o|csv", "sql|select * from v_loops|--json", "db size", "resume waits --run", "run waits --name waits-2", "run fails --name fails-2", "run ends --name ends-2 --json"} {
 		if strings.Contains(line, "|") {
 			lines = append(lines, strings.Split(line, "|"))
 			continue
