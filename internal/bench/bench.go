@@ -7,6 +7,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,10 @@ type Sizer interface {
 // Run runs w on the store and leaves the sessions in it. All of them have ended
 // when it returns without an error; one that did not end well is an error.
 func Run(ctx context.Context, st stint.Store, w Workload) (Row, error) {
+	before, err := size(ctx, st)
+	if err != nil {
+		return Row{}, err
+	}
 	m := newMeter(st)
 	r := &runner{w: newScript(w), m: m}
 	agent := engine.Agent{Name: "bench", Loop: stint.AgentFunc(r.loop)}
@@ -47,13 +52,9 @@ func Run(ctx context.Context, st stint.Store, w Workload) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	defer e.Close()
-	before, err := size(ctx, st)
-	if err != nil {
-		return Row{}, err
-	}
 	row, err := r.measure(ctx, e, agent)
-	if err != nil {
+	// A store cannot be measured while an engine reads it.
+	if err = errors.Join(err, e.Close()); err != nil {
 		return row, err
 	}
 	after, err := size(ctx, st)
