@@ -113,7 +113,7 @@ func (w *world) simAgents(p *port) []engine.Agent {
 }
 
 // simCap is how many sessions of the agent "capped" may run at once.
-const simCap = 2
+const simCap = 1
 
 // loop is one attempt at a loop.
 func (s *script) loop(ctx context.Context, l stint.Loop) (stint.Next, error) {

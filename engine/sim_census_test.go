@@ -2,14 +2,17 @@ package engine_test
 
 import (
 	"context"
+	"errors"
+	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
-	"github.com/stint-dev/stint/store/mem"
+	"github.com/stint-dev/stint/store/sqlite"
 )
 
 // TestWaitingSessionsCostNoGoroutine: a session that waits is a row in the store. Ten
@@ -26,21 +29,31 @@ func TestWaitingSessionsCostNoGoroutine(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sessions := c.sessions
+			if raced {
+				sessions /= 10
+			}
 			synctest.Test(t, func(t *testing.T) {
 				a := engine.Agent{Name: "a", Loop: stint.AgentFunc(func(context.Context, stint.Loop) (stint.Next, error) {
 					w := c.wait
 					return stint.Next{Wait: &w}, nil
 				})}
-				store := mem.New()
+				store, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "stint.db")})
+				if err != nil {
+					t.Fatal(err)
+				}
 				e, err := engine.New(t.Context(), store, engine.Options{Agents: []engine.Agent{a}, Holder: "r1", Concurrency: sessions})
 				if err != nil {
 					t.Fatal(err)
 				}
+				var starts sync.WaitGroup
 				for range sessions {
-					if _, err := e.Start(t.Context(), engine.Request{Agent: a}); err != nil {
-						t.Fatal(err)
-					}
+					starts.Go(func() {
+						if _, err := e.Start(t.Context(), engine.Request{Agent: a}); err != nil {
+							t.Error(err)
+						}
+					})
 				}
+				starts.Wait()
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
 				before := runtime.NumGoroutine()
@@ -59,7 +72,7 @@ func TestWaitingSessionsCostNoGoroutine(t *testing.T) {
 				if err := <-done; err != nil {
 					t.Error(err)
 				}
-				if err := e.Close(); err != nil {
+				if err := errors.Join(e.Close(), store.Close()); err != nil {
 					t.Error(err)
 				}
 			})

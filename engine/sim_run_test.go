@@ -21,7 +21,7 @@ import (
 	"github.com/stint-dev/stint/store/sqlite"
 )
 
-var simSeed = flag.Uint64("seed", 0, "run the simulation with this seed alone, and for as long as STINT_LONG would")
+var simSeed = flag.Uint64("seed", 0, "simulate with this seed alone")
 
 // size is how much is simulated.
 type size struct {
@@ -44,7 +44,7 @@ func simulate(t *testing.T, seed uint64, z size, open func(t *testing.T) stint.S
 	var err error
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(seed, open(t))
-		w.happened = happened
+		w.test, w.happened = t.Name(), happened
 		if f, ok := w.store.(*file); ok {
 			w.open = f.again
 		} else {
@@ -250,7 +250,7 @@ func (w *world) verdictOf() error {
 		fmt.Fprintln(&b, line)
 	}
 	w.mu.Unlock()
-	fmt.Fprintf(&b, "replay: go test ./engine -run 'TestSimulation' -seed %d -count 5", w.seed)
+	fmt.Fprintf(&b, "replay: go test ./engine -run '^%s$' -seed %d -count 5", w.test, w.seed)
 	return errors.New(b.String())
 }
 
@@ -272,7 +272,7 @@ func simulateAll(t *testing.T, z size, open func(t *testing.T) stint.Store) {
 	}
 	t.Logf("what happened: %v", happened)
 	for _, what := range mustHappen() {
-		if happened[what] == 0 && z.seeds >= 20 {
+		if happened[what] == 0 && z.seeds >= 20 && !raced {
 			t.Errorf("in %d simulations nothing of the kind happened: %s", z.seeds, what)
 		}
 	}
@@ -281,12 +281,18 @@ func simulateAll(t *testing.T, z size, open func(t *testing.T) stint.Store) {
 func openMem(*testing.T) stint.Store { return mem.New() }
 
 // defaultSize is what a plain go test simulates in memory.
-func defaultSize() size { return size{seeds: 20, lasts: time.Hour, sessions: 30} }
+func defaultSize() size {
+	z := size{seeds: 20, lasts: time.Hour, sessions: 30}
+	if raced {
+		z.lasts, z.sessions = 20*time.Minute, 15
+	}
+	return z
+}
 
 func TestSimulation(t *testing.T) {
 	z := defaultSize()
 	if long() {
-		z = size{seeds: 200, lasts: 20 * time.Hour, sessions: 500}
+		z = size{seeds: 60, lasts: 20 * time.Hour, sessions: 400}
 	}
 	simulateAll(t, z, openMem)
 }
@@ -310,8 +316,11 @@ func openFile(t *testing.T) stint.Store {
 
 func TestSimulationOnSQLite(t *testing.T) {
 	z := size{seeds: 3, lasts: 10 * time.Minute, sessions: 12}
-	if long() {
-		z = size{seeds: 40, lasts: 2 * time.Hour, sessions: 100}
+	switch {
+	case long():
+		z = size{seeds: 30, lasts: 2 * time.Hour, sessions: 60}
+	case raced:
+		z = size{seeds: 2, lasts: 4 * time.Minute, sessions: 6}
 	}
 	simulateAll(t, z, openFile)
 }

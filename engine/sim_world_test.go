@@ -23,6 +23,7 @@ import (
 
 // world is everything outside the runners, and remembers what everybody was told.
 type world struct {
+	test   string // its name
 	seed   uint64
 	store  stint.Store                 // the one store, in a test of the tests a broken one
 	direct bool                        // it answers before Append returns
@@ -36,7 +37,6 @@ type world struct {
 	over   chan struct{} // closed with the first violation, or at the end
 	ended  bool
 	ports  []*port
-	diary  []string               // of faults
 	looked map[stint.ID]stint.Seq // how far each journal was when it was checked
 	weather
 	ledger
@@ -44,12 +44,13 @@ type world struct {
 	happened map[string]int // counts what did
 }
 
-// weather is what the scheduler of faults makes of the cluster.
+// weather is what is wrong with all of it.
 type weather struct {
-	calm    bool   // no faults any more, and agents are quick
-	full    bool   // the disk is full: nothing can be written
-	outages []span // when it was
-	stirs   int    // faults that began or ended
+	calm    bool     // no faults any more, and agents are quick
+	full    bool     // the disk is full: nothing can be written
+	outages []span   // when it was
+	stirs   int      // faults that began or ended
+	diary   []string // of faults
 }
 
 // ledger is the outside world: each effect that took place, under its key.
@@ -71,7 +72,6 @@ type told struct {
 	kept    map[visit]bool                        // a loop returned none
 	order   []stint.ID                            // sessions as they were created
 	agent   map[stint.ID]string                   // of a session
-	number  map[stint.ID]int                      // of a session
 }
 
 // place is a position without its attempt: what one idempotency key stands for.
@@ -125,7 +125,7 @@ func newWorld(seed uint64, store stint.Store) *world {
 		told: told{
 			created: map[string]stint.ID{}, sent: map[stint.ID]map[string]stint.Message{}, acked: map[stint.ID]map[stint.Seq]stint.Hash{},
 			grants: map[stint.ID][]*grant{}, began: map[visit]stint.Hash{}, gave: map[visit]stint.Hash{}, kept: map[visit]bool{},
-			number: map[stint.ID]int{}, agent: map[stint.ID]string{},
+			agent: map[stint.ID]string{},
 		},
 	}
 }
@@ -286,6 +286,9 @@ func (w *world) durable(id stint.ID, seq stint.Seq, hash stint.Hash) {
 	if w.acked[id] == nil {
 		w.acked[id] = map[stint.Seq]stint.Hash{}
 	}
+	if old, ok := w.acked[id][seq]; ok && old != hash {
+		w.brokenLocked(id, "entry %d was acknowledged and is not there: another one was acknowledged in its place", seq)
+	}
 	w.acked[id][seq] = hash
 }
 
@@ -298,7 +301,6 @@ func (w *world) born(key string, id stint.ID) {
 		w.brokenLocked(id, "create key %s led to session %s and to session %s", key, old, id)
 	case !known:
 		w.created[key] = id
-		w.number[id] = len(w.order)
 		w.order = append(w.order, id)
 	}
 }
