@@ -61,15 +61,28 @@ func (d *desk) contents() string {
 	return b.String()
 }
 
-// refuses runs a command line for people and for programs. Both times it must be
-// refused as r says, with nothing on standard output, and leave no trace.
-func (d *desk) refuses(r refusal) {
+// refuses runs command lines for people and for programs. Both times each must be
+// refused as it says, with nothing on standard output, and all of them must leave
+// no trace.
+func (d *desk) refuses(all ...refusal) {
+	d.t.Helper()
+	before := d.contents()
+	for _, r := range all {
+		d.refused(r)
+	}
+	line := "one of these"
+	if len(all) == 1 {
+		line = "stint " + strings.Join(all[0].args, " ")
+	}
+	d.same(line, before)
+}
+
+func (d *desk) refused(r refusal) {
 	d.t.Helper()
 	line := "stint " + strings.Join(r.args, " ")
 	if len(line) > 200 {
 		line = line[:200] + "…"
 	}
-	before := d.contents()
 	code, out, talk := d.stint(r.args...)
 	said, hint, _ := strings.Cut(talk, "\n  ")
 	if code != r.code || out != "" || !strings.HasPrefix(talk, "stint: ") || !strings.Contains(said, r.cause) {
@@ -91,7 +104,6 @@ func (d *desk) refuses(r refusal) {
 	if bad := driving(said + hint + talk); bad != "" {
 		d.t.Errorf("%s: %s reaches standard error", line, bad)
 	}
-	d.same(line, before)
 }
 
 // same checks that the store and its folder are as they were.
@@ -152,7 +164,8 @@ func (d *desk) write(name, text string) {
 
 func TestRefusedWords(t *testing.T) {
 	d := busyDesk(t)
-	for _, r := range []refusal{
+	large(t, filepath.Join(d.dir, "large"), 50<<20)
+	d.refuses([]refusal{
 		refuse(exitInvalid, "unknown flag: --bogus", "help", "ps", "--bogus"),
 		refuse(exitInvalid, "unknown shorthand flag", "help", "ps", "-Z"),
 		refuse(exitInvalid, "needs an argument", "help", "ps", "--agent"),
@@ -185,12 +198,7 @@ func TestRefusedWords(t *testing.T) {
 		refuse(exitInvalid, "--on-limit is wait or stop", "help", "start", "a", "--on-limit", "panic"),
 		refuse(exitInvalid, "exclude each other", "help", "start", "a", "-p", "x", "-f", "stint.yaml"),
 		refuse(exitLimit, "longer than 33554432 bytes", "in a file", "start", "a", "-f", "large"),
-	} {
-		if r.args[len(r.args)-1] == "large" {
-			large(t, filepath.Join(d.dir, "large"), 50<<20)
-		}
-		d.refuses(r)
-	}
+	}...)
 }
 
 // exitLimit is what a value that is too large gives.
@@ -210,9 +218,11 @@ func large(t *testing.T, path string, n int64) {
 
 func TestRefusedNames(t *testing.T) {
 	d := busyDesk(t)
+	var all []refusal
 	for _, name := range []string{"../../x", "/etc/passwd", "-rf", ".hidden", strings.Repeat("a", 300), strings.Repeat("é", 51), "a\u202eb", "a\nb", "a b", "%00", "\u200bx", "e\u0301", "a\x1b[2J", "\xff\xfe", "'; drop table sessions--", "<b>", "$(id)", "a:1", "a/0", "@last"} {
-		d.refuses(refuse(exitInvalid, "cannot be a session's name", "1 to 100 letters, digits", "start", "a", "--name="+name))
+		all = append(all, refuse(exitInvalid, "cannot be a session's name", "1 to 100 letters, digits", "start", "a", "--name="+name))
 	}
+	d.refuses(all...)
 	// What is a name is one, also where a file could not have it.
 	for _, name := range []string{"CON", "0", "триаж", "名前", "a..b", strings.Repeat("a", 100)} {
 		d.ok("start", "a", "--name", name)
@@ -224,26 +234,32 @@ func TestRefusedNames(t *testing.T) {
 
 func TestRefusedAddresses(t *testing.T) {
 	d := busyDesk(t)
+	var all []refusal
 	for _, address := range []string{"nosuch", "0000", "zzzzzzzzzzzzzzzzzzzzzzzzzz", strings.Repeat("7", 26), "'; DROP TABLE sessions; --", "<script>", "$(id)", "%s%n", "a\u202eb", "a\x1b[2Jb", "\xff", "x81d\n", strings.Repeat("a", 5000), "*", "-1"} {
-		for _, verb := range []string{"show", "logs", "wait", "verify", "export", "pause", "resume", "interrupt", "stop", "kill", "restart", "limit"} {
-			d.refuses(refuse(exitNotFound, "there is no session", "stint ps -a", verb, "--", address))
+		verbs := []string{"show", "stop"}
+		if address == "nosuch" {
+			verbs = []string{"show", "logs", "wait", "verify", "export", "pause", "resume", "interrupt", "stop", "kill", "restart", "limit"}
+		}
+		for _, verb := range verbs {
+			all = append(all, refuse(exitNotFound, "there is no session", "stint ps -a", verb, "--", address))
 		}
 	}
 	for _, address := range []string{"", "@", "@nobody", "a@soon", "done-1/x", "done-1:x", "done-1:1.2.3.4", "done-1/", "../../etc/passwd", "done-1:99999999999999999999", "done-1/0/0", ":1", "/0"} {
-		d.refuses(refuse(exitInvalid, "", "", "show", "--", address))
+		all = append(all, refuse(exitInvalid, "", "", "show", "--", address))
 	}
 	for _, verb := range []string{"show", "logs", "wait", "export", "pause", "resume", "stop", "kill", "restart"} {
-		d.refuses(refuse(exitInvalid, "may be any of 2 sessions", "use an id:", verb, "twin"))
+		all = append(all, refuse(exitInvalid, "may be any of 2 sessions", "use an id:", verb, "twin"))
 	}
-	d.refuses(refuse(exitInvalid, "may be any of 2 sessions", "use an id:", "stop", "chat-1", "twin")) // and chat-1 is not stopped
-	d.refuses(refuse(exitNotFound, "there is no line 7", "", "show", "done-1/7"))
-	d.refuses(refuse(exitNotFound, "no completed loop 99", "one of those", "show", "done-1", "--state", "99"))
-	d.refuses(refuse(exitNotFound, "there is no member", "there are:", "show", "done-1", "--field", "status.\u202e"))
+	all = append(all, refuse(exitInvalid, "may be any of 2 sessions", "use an id:", "stop", "chat-1", "twin")) // and chat-1 is not stopped
+	all = append(all, refuse(exitNotFound, "there is no line 7", "", "show", "done-1/7"))
+	all = append(all, refuse(exitNotFound, "no completed loop 99", "one of those", "show", "done-1", "--state", "99"))
+	all = append(all, refuse(exitNotFound, "there is no member", "there are:", "show", "done-1", "--field", "status.\u202e"))
+	d.refuses(all...)
 }
 
 func TestRefusedOrders(t *testing.T) {
 	d := busyDesk(t)
-	for _, r := range []refusal{
+	d.refuses([]refusal{
 		refuse(exitRefused, "the session has ended", "stint restart", "send", "done-1", "hello"),
 		refuse(exitRefused, "the session has ended", "stint restart", "pause", "done-1"),
 		refuse(exitRefused, "the session has ended", "stint restart", "stop", "done-1"),
@@ -277,19 +293,19 @@ func TestRefusedOrders(t *testing.T) {
 		refuse(exitInvalid, `--deadline "yesterday"`, "", "limit", "chat-1", "--deadline", "yesterday"),
 		refuse(exitInvalid, `--deadline "1999-01-01"`, "", "limit", "chat-1", "--deadline", "1999-01-01"),
 		refuse(exitInvalid, `--on-limit "explode"`, "", "limit", "chat-1", "--on-limit", "explode"),
-	} {
-		d.refuses(r)
-	}
+	}...)
 }
 
 // A limit that is raised by more than fits must not come out below zero, which
 // would be no limit, or one that is long used up.
 func TestLimitOverflow(t *testing.T) {
 	d := busyDesk(t)
+	var all []refusal
 	d.ok("start", "a", "--name", "far", "--loops", "9223372036854775807", "--steps", "9223372036854775807", "--wall", "2562047h", "--idle", "2562047h")
 	for flag, more := range map[string]string{"--loops": "+1", "--steps": "+9223372036854775807", "--wall": "+1h", "--idle": "+2562047h"} {
-		d.refuses(refuse(exitInvalid, flag, "", "limit", "far", flag, more))
+		all = append(all, refuse(exitInvalid, flag, "", "limit", "far", flag, more))
 	}
+	d.refuses(all...)
 }
 
 // What looks like a part of a query is a label's key, its value, or a name, and
@@ -312,6 +328,7 @@ func TestQueriesInLabels(t *testing.T) {
 
 func TestRefusedQueries(t *testing.T) {
 	d := busyDesk(t)
+	var all []refusal
 	for _, q := range []string{
 		"delete from sessions", "update sessions set name = 'x'", "insert into names(text) values ('x')", "drop table journal", "create table x(y)", "create temp table x(y)",
 		"attach 'x.db' as y", "detach main", "pragma user_version = 99", "pragma journal_mode = delete", "pragma writable_schema = 1", "vacuum", "vacuum into 'copy.db'", "reindex", "analyze",
@@ -320,25 +337,27 @@ func TestRefusedQueries(t *testing.T) {
 		"select 1; select 2", "select 1; delete from sessions", "select 1;;", "selec", "select * from nothing", "select nothing", "", " ", ";", "-- nothing", "\x00", "select load_extension('x')",
 		"select writefile('x', 'y')", "select 1 \x1b[2J",
 	} {
-		d.refuses(refuse(exitInvalid, "sql: ", "", "sql", "--", q))
+		all = append(all, refuse(exitInvalid, "sql: ", "", "sql", "--", q))
 	}
-	d.refuses(refuse(exitInvalid, "--output is table, json or csv", "--help", "sql", "select 1", "-o", "xml"))
+	all = append(all, refuse(exitInvalid, "--output is table, json or csv", "--help", "sql", "select 1", "-o", "xml"))
 	for _, args := range []string{"ps x", "ps -o xml", "ps --sort size", "ps --status busy", "ps -l team", "ps -n -1", "ps --since soon", "ps --after 12", "ps -w=-1s", "ps -n 99999999999999999999",
 		"logs", "logs a b", "logs done-1 -o xml", "logs done-1 -k shell", "logs done-1 -p fatal", "logs done-1 -g (", "logs done-1 --loop x", "logs done-1 --loop 99999999999999999999", "logs done-1 --step x.y",
 		"logs done-1 -n -1", "logs done-1 -S soon", "logs done-1 --line -2", "logs done-1 --after -1", "wait done-1 --for loop=0", "wait done-1 --for peace", "show done-1 --state x", "show done-1 --state -1",
 		"verify", "verify done-1 --all", "bench --concurrency 0", "bench --concurrency x", "bench --loops 0", "bench --effect twice", "bench --for -1s", "bench --grow -1", "completion"} {
-		d.refuses(refuse(exitInvalid, "", "", strings.Fields(args)...))
+		all = append(all, refuse(exitInvalid, "", "", strings.Fields(args)...))
 	}
+	d.refuses(all...)
 }
 
 // What is there already is left as it is, to the byte.
 func TestRefusedFiles(t *testing.T) {
 	d := busyDesk(t)
 	d.write("mine", "precious")
+	d.ok("init", "fresh")
 	if err := os.Symlink("nowhere", filepath.Join(d.dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range []refusal{
+	d.refuses([]refusal{
 		refuse(exitRefused, "is there already", "another name", "export", "done-1", "--out", "mine"),
 		refuse(exitRefused, "is there already", "another name", "export", "done-1", "--out", "link"),
 		refuse(exitRefused, "is there already", "another name", "export", "done-1", "--out", "."),
@@ -351,33 +370,26 @@ func TestRefusedFiles(t *testing.T) {
 		refuse(exitInvalid, "the damaged file and a new one", "--help", "db", "salvage", "mine"),
 		refuse(exitUnavailable, "no such file", "folder", "db", "salvage", "none", "new"),
 		refuse(exitInvalid, "give one folder", "--help", "init", "a", "b"),
-		refuse(exitRefused, "is there already", "stint agent validate", "init"),
+		refuse(exitRefused, "is there already", "stint agent validate", "init", "fresh"),
 		refuse(exitInvalid, "give one file", "--help", "agent", "validate", "a", "b"),
 		refuse(exitNotFound, "no such file", "stint init", "agent", "validate", "none.yaml"),
 		refuse(exitInvalid, "is a directory", "file", "agent", "validate", "."),
 		refuse(exitNotFound, "no such file", "stint init", "start", "a", "--config", "none.yaml"),
-	} {
-		if slices.Equal(r.args, []string{"init"}) {
-			d.ok("init", "fresh")
-			if err := os.WriteFile(filepath.Join(d.dir, ".gitignore"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			r.args = []string{"init", "fresh"}
-		}
-		d.refuses(r)
-	}
+	}...)
 }
 
 func TestRefusedStores(t *testing.T) {
 	d := busyDesk(t)
+	var all []refusal
 	d.write("text", strings.Repeat("this is no database\n", 20))
 	for _, verb := range [][]string{{"ps"}, {"start", "a"}, {"verify", "--all"}, {"sql", "select 1"}, {"db", "size"}} {
 		for _, addr := range []string{"postgres://localhost/x", "mysql:x", "sqlite", "sqlite:", "SQLITE:x", "file:x", "/tmp/x", "stint.db", "\u202e", "-"} {
-			d.refuses(refuse(exitInvalid, "is no store that this program knows", "sqlite:PATH", append(verb, "--store="+addr)...))
+			all = append(all, refuse(exitInvalid, "is no store that this program knows", "sqlite:PATH", append(verb, "--store="+addr)...))
 		}
-		d.refuses(refuse(exitUnavailable, "not a directory", "", append(verb, "--store=sqlite:text/x.db")...))
-		d.refuses(refuse(exitUnavailable, "", "", append(verb, "--store=sqlite:/proc/none/x.db")...))
+		all = append(all, refuse(exitUnavailable, "not a directory", "", append(verb, "--store=sqlite:text/x.db")...))
+		all = append(all, refuse(exitUnavailable, "", "", append(verb, "--store=sqlite:/proc/none/x.db")...))
 	}
+	d.refuses(all...)
 }
 
 func TestRefusedConfig(t *testing.T) {
