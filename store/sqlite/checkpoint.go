@@ -54,7 +54,7 @@ func (s *Store) wrote(group []*op) {
 }
 
 // checkpoints runs until the store closes.
-func (s *Store) checkpoints() {
+func (s *Store) checkpoints(ctx context.Context) {
 	w := s.wal
 	defer close(w.ended)
 	idle := time.NewTimer(walIdle)
@@ -76,6 +76,7 @@ func (s *Store) checkpoints() {
 				idle.Reset(walIdle)
 			} else if w.dirty.Swap(false) {
 				s.truncate()
+				s.rest(ctx)
 			}
 		}
 	}
@@ -100,6 +101,25 @@ func (s *Store) truncate() {
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	_, _, _ = s.wal.checkpoint("TRUNCATE")
+}
+
+// rest lets go of the memory that reading and writing filled: a process that has had
+// nothing to write for a while costs about what one with an empty store does.
+func (s *Store) rest(ctx context.Context) {
+	if s.do(ctx, &op{kind: opRest}) != nil {
+		return // the store is closing
+	}
+	_ = pragma(s.wal.c, "shrink_memory")
+	for range readers {
+		select {
+		case c := <-s.pool:
+			if c != nil {
+				_ = c.Close()
+			}
+			s.pool <- nil
+		default: // somebody reads with it
+		}
+	}
 }
 
 // checkpoint runs one checkpoint and returns how many pages are in the WAL, and

@@ -221,7 +221,7 @@ func (w *writer) claimOne(o *op, now int64) error {
 	var f candidate
 	var runtime, ready int64
 	var never bool
-	if _, err := one(w.c, "SELECT sid, agent, epoch, runtime, ready, ready IS NULL FROM heads WHERE sid = (SELECT sid FROM sessions WHERE id = ?)", func(st *sqlite.Stmt) {
+	if _, err := one(w.c, "SELECT sid, agent, epoch, runtime, ready, ready IS NULL FROM heads WHERE sid = "+sqlSid, func(st *sqlite.Stmt) {
 		f = candidate{sid: st.ColumnInt64(0), agent: st.ColumnInt64(1), epoch: st.ColumnInt64(2), prior: stint.Released}
 		runtime, ready, never = st.ColumnInt64(3), st.ColumnInt64(4), st.ColumnBool(5)
 	}, id.String()); err != nil {

@@ -27,7 +27,7 @@ const window = 1024
 func (s *Store) Entries(ctx context.Context, r stint.Range) (all []stint.Entry, err error) {
 	err = s.read(ctx, "entries", func(c *sqlite.Conn) error {
 		w := walk{c: c, rows: s.rows, ctx: ctx, id: r.Session, most: cmp.Or(r.Limit, 10_000)}
-		found, err := one(c, "SELECT h.sid, h.head, h.last FROM sessions s JOIN heads h ON h.sid = s.sid WHERE s.id = ?", func(st *sqlite.Stmt) {
+		found, err := one(c, "SELECT sid, head, last FROM heads WHERE sid = "+sqlSid, func(st *sqlite.Stmt) {
 			w.sid, w.head, w.last = st.ColumnInt64(0), st.ColumnInt64(1), st.ColumnInt64(2)
 		}, r.Session.String())
 		if err != nil || !found {
@@ -126,7 +126,7 @@ func (w *walk) back(after, until int64, most int) error {
 	id := w.last
 	if until < w.head {
 		// The first anchor at or after until is at most 64 entries away.
-		if _, err := one(w.c, "SELECT id FROM journal WHERE sid = ? AND seq >= ? AND "+sqlAnchor+" ORDER BY seq LIMIT 1",
+		if _, err := one(w.c, "SELECT id FROM journal WHERE sid = ?+0 AND seq >= ?+0 AND "+sqlAnchor+" ORDER BY seq LIMIT 1",
 			func(st *sqlite.Stmt) { id = st.ColumnInt64(0) }, w.sid, until); err != nil {
 			return err
 		}

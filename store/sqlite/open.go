@@ -60,7 +60,7 @@ func Open(ctx context.Context, opt Options) (*Store, error) {
 		return nil, err
 	}
 	go s.commits()
-	go s.checkpoints()
+	go s.checkpoints(context.WithoutCancel(ctx))
 	return s, nil
 }
 
@@ -147,7 +147,7 @@ func (s *Store) setUp(ctx context.Context, c *sqlite.Conn, version int) (err err
 			return err
 		}
 	}
-	for _, p := range []string{"synchronous = FULL", "fullfsync = 1", "checkpoint_fullfsync = 1", "wal_autocheckpoint = 0", "cache_size = -16384", "temp_store = MEMORY"} {
+	for _, p := range []string{"synchronous = FULL", "fullfsync = 1", "checkpoint_fullfsync = 1", "wal_autocheckpoint = 0", "cache_size = -2048", "temp_store = MEMORY"} {
 		if err := pragma(c, p); err != nil {
 			return err
 		}

@@ -30,6 +30,7 @@ const (
 	opReserve // a block of slots of the keys file
 	opSlot    // the slot of a family that has none
 	opPoll    // did another connection commit?
+	opRest    // let go of the memory that work filled
 )
 
 // op is one operation on its way through the committer. What it needs is set by

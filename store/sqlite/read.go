@@ -32,7 +32,7 @@ func (s *Store) read(ctx context.Context, op string, fn func(c *sqlite.Conn) err
 	}
 	if c == nil {
 		var err error
-		if c, err = openConn(s.opt.Path, sqlite.OpenReadOnly, "query_only = 1"); err != nil {
+		if c, err = openConn(s.opt.Path, sqlite.OpenReadOnly, "query_only = 1", "cache_size = -256"); err != nil {
 			return explain(op, err)
 		}
 	}
@@ -48,11 +48,17 @@ const sqlRow = `SELECT s.id, s.short, s.name, s.agent, s.status, s.created, s.fo
 
 const sqlJoins = `JOIN heads h ON h.sid = s.sid JOIN families f ON f.fid = s.fid LEFT JOIN leases l ON l.sid = s.sid `
 
+// sqlSid is the number of a session. Where a parameter is compared in a WHERE that a
+// partial index could serve, SQLite prepares the statement again with each value that
+// is bound to it, which takes longer than the statement; so none is compared there
+// as it is.
+const sqlSid = "(SELECT sid FROM sessions WHERE id = ?)"
+
 // session returns one row.
 func (r *rows) session(c *sqlite.Conn, id stint.ID) (row stint.Row, err error) {
 	now, lives := micros(clock()), map[string]bool{}
 	var bad error
-	found, err := one(c, sqlRow+"WHERE s.id = ?", func(st *sqlite.Stmt) { bad = r.scan(st, &row, now, lives) }, id.String())
+	found, err := one(c, sqlRow+"WHERE s.sid = "+sqlSid, func(st *sqlite.Stmt) { bad = r.scan(st, &row, now, lives) }, id.String())
 	switch {
 	case err != nil:
 		return row, err
@@ -127,7 +133,7 @@ func (s *Store) Session(ctx context.Context, id stint.ID) (row stint.Row, err er
 func (s *Store) Inbox(ctx context.Context, id stint.ID) (all []stint.Message, err error) {
 	err = s.read(ctx, "inbox", func(c *sqlite.Conn) error {
 		return each(c, `SELECT msg, kind, sender, at, data, body FROM inbox
-			WHERE sid = (SELECT sid FROM sessions WHERE id = ?) AND taken IS NULL ORDER BY id`, func(st *sqlite.Stmt) error {
+			WHERE sid = `+sqlSid+` AND taken IS NULL ORDER BY id`, func(st *sqlite.Stmt) error {
 			kinds, k := messageKinds(), st.ColumnInt(1)
 			if k < 0 || k >= len(kinds) {
 				return refuse(stint.Corrupt, "inbox", id, salvageHint, "there is no kind %d of messages", k)
@@ -146,7 +152,7 @@ func (s *Store) Inbox(ctx context.Context, id stint.ID) (all []stint.Message, er
 func (s *Store) Unread(ctx context.Context, holder string) (ids []stint.ID, err error) {
 	err = s.read(ctx, "unread", func(c *sqlite.Conn) error {
 		return each(c, `SELECT s.id FROM leases l CROSS JOIN sessions s ON s.sid = l.sid
-			WHERE l.holder = ? AND EXISTS (SELECT 1 FROM inbox i WHERE i.sid = l.sid AND i.taken IS NULL)`, func(st *sqlite.Stmt) error {
+			WHERE l.holder = ?||'' AND EXISTS (SELECT 1 FROM inbox i WHERE i.sid = l.sid AND i.taken IS NULL)`, func(st *sqlite.Stmt) error {
 			id, err := stint.ParseID(st.ColumnText(0))
 			ids = append(ids, id)
 			return err

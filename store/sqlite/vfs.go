@@ -24,10 +24,10 @@ import (
 const vfsName = "stint"
 
 const (
-	walBuffer = 1 << 20       // bytes kept at most
-	walWrite  = 120 << 10     // bytes of one call: SQLite's own takes less than 128 KiB
-	walFirst  = walBuffer / 8 // size of the first buffer
-	walGrow   = 256 << 10     // by how much the file grows at least
+	walWrite  = 120 << 10    // bytes of one call: SQLite's own takes less than 128 KiB
+	walBuffer = 2 * walWrite // bytes kept at most: more would save no call
+	walFirst  = walWrite     // size of the first buffer
+	walGrow   = 256 << 10    // by how much the file grows at least
 )
 
 // layer is the VFS, in memory that SQLite owns: first its own table, then that of

@@ -81,6 +81,9 @@ func (w *writer) peek(group []*op, finish func(*op, error)) []*op {
 		case o.kind == opPoll:
 			_, err := one(w.c, "PRAGMA data_version", func(st *sqlite.Stmt) { o.n = st.ColumnInt64(0) })
 			finish(o, err)
+		case o.kind == opRest:
+			w.held = map[stint.ID]*held{}
+			finish(o, pragma(w.c, "shrink_memory"))
 		default:
 			group[n] = o
 			n++
@@ -116,7 +119,7 @@ func (w *writer) apply(o *op) error {
 		err = w.reserve(o)
 	case opSlot:
 		err = w.slot(o)
-	case opPoll:
+	case opPoll, opRest:
 	}
 	var refusal *stint.Error
 	if errors.As(err, &refusal) {
