@@ -19,6 +19,12 @@ import (
 // syncs the WAL before it tells readers, through the shared index, that there are
 // new frames; frames that were not synced may be lost in a crash anyway. Whoever
 // reads, truncates or measures the file through this layer sees what was written.
+//
+// What is kept belongs to the transaction that runs, and must be gone when another
+// process may write: one that is rolled back, be it because the disk is full, leaves
+// frames that another process's commit then takes the place of. SQLite does not tell
+// the WAL of a rollback. So the layer also stands before the lock of writers, which
+// is a method of the database's file, and forgets what is kept when it is let go.
 
 // vfsName is how connections ask for the layer: file:PATH?vfs=stint.
 const vfsName = "stint"
@@ -31,7 +37,7 @@ const (
 )
 
 // layer is the VFS, in memory that SQLite owns: first its own table, then that of
-// the files that it opens, then the VFS below.
+// the WALs that it opens, then the VFS below.
 type layer struct {
 	vfs     lib.Tsqlite3_vfs
 	methods lib.Tsqlite3_io_methods
@@ -48,7 +54,20 @@ type walFile struct {
 	off     int64
 	size    int64 // of the file below, as far as it is known
 	zero    uintptr
+	main    uintptr // the [mainFile]; 0: none
 }
+
+// mainFile lies behind a database file of the VFS below, whose methods are these. The
+// file points to the first field.
+type mainFile struct {
+	methods lib.Tsqlite3_io_methods // those of the VFS below, but for the lock
+	lock    uintptr                 // the lock's method below
+	wal     uintptr                 // the [walFile] of the connection; 0: none is open
+}
+
+// writeLock is the place of the lock that a writer holds: WAL_WRITE_LOCK, see "WAL
+// File Format" in SQLite's documentation.
+const writeLock = 0
 
 // at is the value that lies at an address outside Go's memory.
 func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
@@ -69,6 +88,7 @@ type (
 	flagFunc  = func(*libc.TLS, uintptr, int32) int32
 	outFunc   = func(*libc.TLS, uintptr, uintptr) int32
 	ctlFunc   = func(*libc.TLS, uintptr, int32, uintptr) int32
+	lockFunc  = func(*libc.TLS, uintptr, int32, int32, int32) int32
 )
 
 // registerVFS makes the layer known to SQLite, once a process.
@@ -92,7 +112,7 @@ func registerVFS() error {
 	l := at[layer](p)
 	l.vfs, l.below = *at[lib.Tsqlite3_vfs](below), below
 	l.vfs.FzName, l.vfs.FpNext = name, 0
-	l.vfs.FszOsFile += int32(unsafe.Sizeof(walFile{}))
+	l.vfs.FszOsFile += int32(max(unsafe.Sizeof(walFile{}), unsafe.Sizeof(mainFile{})))
 	l.vfs.FxOpen = fn(walOpen)
 	l.methods = lib.Tsqlite3_io_methods{
 		FiVersion: 1, FxClose: fn(walClose), FxRead: fn(walRead), FxWrite: fn(walWriteAt), FxTruncate: fn(walTruncate), FxSync: fn(walSync),
@@ -106,20 +126,44 @@ func registerVFS() error {
 	return nil
 }
 
-// walOpen opens a WAL through the layer, and every other file without it.
+// walOpen opens a WAL through the layer, a database with the layer before its lock,
+// and every other file without it.
 func walOpen(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags uintptr) int32 {
 	l := at[layer](vfs)
 	open := call[openFunc](at[lib.Tsqlite3_vfs](l.below).FxOpen)
 	if flags&lib.SQLITE_OPEN_WAL == 0 {
-		return open(tls, l.below, name, file, flags, outFlags)
+		rc := open(tls, l.below, name, file, flags, outFlags)
+		if rc == lib.SQLITE_OK && flags&lib.SQLITE_OPEN_MAIN_DB != 0 {
+			watchLock(file, file+uintptr(at[lib.Tsqlite3_vfs](l.below).FszOsFile))
+		}
+		return rc
 	}
 	w := at[walFile](file)
 	*w = walFile{}
 	rc := open(tls, l.below, name, under(file), flags, outFlags)
 	if rc == lib.SQLITE_OK {
 		w.methods = vfs + unsafe.Offsetof(l.methods)
+		w.main = at[lib.Tsqlite3_file](lib.Xsqlite3_database_file_object(tls, name)).FpMethods
+		at[mainFile](w.main).wal = file
 	}
 	return rc
+}
+
+// watchLock puts [mainLock] before the lock of a database file, with the memory
+// behind it.
+func watchLock(file, behind uintptr) {
+	f, m := at[lib.Tsqlite3_file](file), at[mainFile](behind)
+	*m = mainFile{methods: *at[lib.Tsqlite3_io_methods](f.FpMethods)}
+	m.lock, m.methods.FxShmLock = m.methods.FxShmLock, fn(mainLock)
+	f.FpMethods = behind
+}
+
+func mainLock(tls *libc.TLS, file uintptr, from, n, flags int32) int32 {
+	m := at[mainFile](at[lib.Tsqlite3_file](file).FpMethods)
+	if m.wal != 0 && from == writeLock && flags == lib.SQLITE_SHM_UNLOCK|lib.SQLITE_SHM_EXCLUSIVE {
+		at[walFile](m.wal).len = 0
+	}
+	return call[lockFunc](m.lock)(tls, file, from, n, flags)
 }
 
 // under is the file of the VFS below.
@@ -130,8 +174,8 @@ func below(file uintptr) *lib.Tsqlite3_io_methods {
 	return at[lib.Tsqlite3_io_methods](at[lib.Tsqlite3_file](under(file)).FpMethods)
 }
 
-// flush writes what is kept. If that fails it stays, as SQLite believes it written:
-// the next commit either writes over it or fails too.
+// flush writes what is kept. If that fails it stays, as SQLite believes it written,
+// until the transaction ends.
 func flush(tls *libc.TLS, file uintptr) int32 {
 	w := at[walFile](file)
 	write := call[ioFunc](below(file).FxWrite)
@@ -235,14 +279,11 @@ func walFileSize(tls *libc.TLS, file, out uintptr) int32 {
 
 func walClose(tls *libc.TLS, file uintptr) int32 {
 	w := at[walFile](file)
-	rc := flush(tls, file)
 	libc.Xfree(tls, w.buf)
 	libc.Xfree(tls, w.zero)
-	w.zero, w.buf, w.len, w.cap = 0, 0, 0, 0
-	if e := call[closeFunc](below(file).FxClose)(tls, under(file)); rc == lib.SQLITE_OK {
-		rc = e
-	}
-	return rc
+	at[mainFile](w.main).wal = 0
+	*w = walFile{methods: w.methods}
+	return call[closeFunc](below(file).FxClose)(tls, under(file))
 }
 
 func walLock(tls *libc.TLS, file uintptr, level int32) int32 {
