@@ -38,8 +38,10 @@ func New(s Spec) (*Agent, error) {
 //
 // Errors: a breach of the protocol, or an exit without an end message (then with
 // an [ExitError]), is [stint.Invalid] and fails the attempt; a program that is not
-// there or cannot be executed ends the session; the agent's own errors are passed
-// on as it asked. After [stint.ErrParked] the program is told to leave and then ended.
+// there or cannot be executed ends the session, with a [StartError] or, under [None],
+// with the exit code that a shell has for it; the agent's own errors are passed on as
+// it asked. The text of each is one sentence that says what the agent did. After
+// [stint.ErrParked] the program is told to leave and then ended.
 func (a *Agent) Loop(ctx context.Context, l stint.Loop) (stint.Next, error) {
 	if a.spec.Protocol == None {
 		return a.command(ctx, l)
@@ -54,7 +56,7 @@ func (a *Agent) Loop(ctx context.Context, l stint.Loop) (stint.Next, error) {
 		if !unheard {
 			return next, err
 		}
-		// It died between the loops, where it had nothing to do.
+		// It died between the loops, where it had nothing to do: no attempt is spent.
 	}
 	p, err := startPeer(ctx, a.spec, ses, epochOf(l))
 	if err != nil {
@@ -65,7 +67,7 @@ func (a *Agent) Loop(ctx context.Context, l stint.Loop) (stint.Next, error) {
 }
 
 // converse does one loop with a process. unheard tells that the process ended
-// without a word in it.
+// before it had anything of it.
 func (a *Agent) converse(ctx context.Context, l stint.Loop, p *peer, hello []byte) (next stint.Next, unheard bool, err error) {
 	p.sink.attach(l, a.spec.outputLimit())
 	defer p.sink.detach()
@@ -87,7 +89,7 @@ func (a *Agent) converse(ctx context.Context, l stint.Loop, p *peer, hello []byt
 		p.loop = l.Session().At.Loop
 		a.keep(p)
 	}
-	return next, err != nil && ctx.Err() == nil && d.unheard(), err
+	return next, err != nil && ctx.Err() == nil && d.unheard(d.hello), err
 }
 
 // take returns the kept process for a loop, out of the agent's hands; nil: there
@@ -102,7 +104,7 @@ func (a *Agent) take(ses stint.Session, epoch int64) *peer {
 	}
 	p.idle.Stop()
 	if p.epoch != epoch || p.line != ses.At.Line || p.loop+1 != ses.At.Loop {
-		p.retire(exitTime)
+		p.retire(releaseTime)
 		return nil
 	}
 	return p
@@ -118,7 +120,7 @@ func (a *Agent) keep(p *peer) {
 	}
 	a.mu.Unlock()
 	if closed {
-		p.retire(exitTime)
+		p.retire(releaseTime)
 	}
 }
 
@@ -131,12 +133,12 @@ func (a *Agent) forget(p *peer) {
 	}
 	a.mu.Unlock()
 	if mine {
-		p.retire(exitTime)
+		p.retire(releaseTime)
 	}
 }
 
 // Release ends the process kept for a session, if there is one: the engine gives
-// the session up. It gets end of file on its input and five seconds, then it is
+// the session up. It gets end of file on its input and two seconds, then it is
 // killed with all it started; Release returns when that is over.
 func (a *Agent) Release(session stint.ID) {
 	a.mu.Lock()
@@ -145,7 +147,7 @@ func (a *Agent) Release(session stint.ID) {
 	a.mu.Unlock()
 	if p != nil {
 		p.idle.Stop()
-		p.retire(exitTime)
+		p.retire(releaseTime)
 	}
 }
 
@@ -163,7 +165,7 @@ func (a *Agent) Close() error {
 	var wait sync.WaitGroup
 	for _, p := range all {
 		p.idle.Stop()
-		wait.Go(func() { p.retire(exitTime) })
+		wait.Go(func() { p.retire(releaseTime) })
 	}
 	wait.Wait()
 	return nil

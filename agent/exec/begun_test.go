@@ -13,6 +13,7 @@ import (
 // the protocol or takes too long may have done what it was told. Its error never says
 // that nothing began, or the step would be done again without anybody's word.
 func TestWhatWasToldToProceedHasBegun(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const told = `echo '{"type":"step","id":1,"name":"charge"}'; read -r go; `
 	for name, script := range map[string]string{
 		"it exits":            `exit 4`,
@@ -22,6 +23,7 @@ func TestWhatWasToldToProceedHasBegun(t *testing.T) {
 		"it takes too long":   `exec sleep 100`,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l := newLoop(3)
 			_, err := loop(t, sh(t, told+script, func(s *exec.Spec) {
 				if name == "it takes too long" {

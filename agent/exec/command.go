@@ -2,6 +2,7 @@ package exec
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 type outcome struct {
 	Exit   *int   `json:"exit,omitempty"`
 	Signal string `json:"signal,omitempty"` // without SIG
+	Error  string `json:"error,omitempty"`  // why it could not be executed
 	MS     int64  `json:"ms"`
 	Stdout int64  `json:"stdout_bytes"`
 	Stderr int64  `json:"stderr_bytes"`
@@ -34,7 +36,7 @@ func (o outcome) end() *stint.End {
 	}
 	e := &stint.End{Outcome: stint.Completed, Result: fmt.Appendf(nil, `{"exit":%d}`, *o.Exit)}
 	if *o.Exit != 0 {
-		e.Outcome, e.Reason = stint.Failed, "exit "+strconv.Itoa(*o.Exit)
+		e.Outcome, e.Reason = stint.Failed, cmp.Or(oneLine(o.Error), "exit "+strconv.Itoa(*o.Exit))
 	}
 	return e
 }
@@ -96,9 +98,13 @@ func prompts(inbox []stint.Message) []byte {
 	return append([]byte{}, bytes.Join(bodies, []byte("\n"))...)
 }
 
-// execute runs the program to its end and returns how it ended. Its error is
-// definite where nothing was run, and leaves the step in doubt otherwise: what a
-// program did before it was killed nobody knows.
+// execute runs the program to its end and returns how it ended; a program that
+// cannot be executed has ended as a shell says it. Its error is definite where
+// nothing was run, and leaves the step in doubt otherwise: what a program did before
+// it was told to end nobody knows. That holds for one that exits by itself on
+// SIGTERM too: its exit code says how it took the interruption, and were that the
+// outcome, a restart of stint would end sessions as failed, or as completed, whose
+// work is half done.
 func (s Spec) execute(ctx context.Context, ses stint.Session, env []string, stdin []byte, out *sink) (stint.Result, error) {
 	if ctx.Err() != nil {
 		return stint.Result{}, notBegun{context.Cause(ctx)}
@@ -108,8 +114,11 @@ func (s Spec) execute(ctx context.Context, ses stint.Session, env []string, stdi
 		Argv: s.Command, Dir: s.Dir, Env: env, Name: ses.Name, Grace: s.grace(),
 		Stdin: proc.Stream{Pipe: stdin != nil}, Stdout: proc.Stream{Pipe: true}, Stderr: proc.Stream{Pipe: true},
 	})
-	if err != nil {
-		return stint.Result{}, commandStartError(ses.ID, s.Command[0], err)
+	switch {
+	case err != nil && ctx.Err() != nil: // it may have begun, and have been ended
+		return stint.Result{}, fmt.Errorf("%s was told to end as it began: %w", s.Command[0], context.Cause(ctx))
+	case err != nil:
+		return s.notStarted(err)
 	}
 	faultpoint.Hit(faultpoint.EffectSent)
 	var o outcome
@@ -128,6 +137,7 @@ func (s Spec) execute(ctx context.Context, ses stint.Session, env []string, stdi
 	}
 	x := p.Wait()
 	streams.Wait()
+	out.sync() // the output stands before the result
 	o.MS = time.Since(began).Milliseconds()
 	if x.Left > 0 {
 		out.notef("%d processes of the program could not be killed", x.Left)
@@ -138,11 +148,12 @@ func (s Spec) execute(ctx context.Context, ses stint.Session, env []string, stdi
 		if cause == nil {
 			cause = errors.New("it was killed by stint")
 		}
-		return stint.Result{}, fmt.Errorf("%s was killed before it ended: %w", s.Command[0], cause)
+		how := (&ExitError{Code: x.Code, Signal: signalName(x)}).how()
+		return stint.Result{}, fmt.Errorf("%s was told to end, and %s: %w", s.Command[0], how, cause)
 	case x.Signal != "":
 		o.Signal = signalName(x)
 	case x.Code < 0:
-		return stint.Result{}, stint.Unavailable.Errorf("exec", "nobody knows how %s ended: its guard was killed", s.Command[0])
+		return stint.Result{}, stint.Unavailable.Errorf("", "nobody knows how %s ended: its guard was killed", s.Command[0])
 	default:
 		o.Exit = &x.Code
 	}
@@ -150,14 +161,25 @@ func (s Spec) execute(ctx context.Context, ses stint.Session, env []string, stdi
 	return stint.Result{Data: data}, err
 }
 
+// notStarted is what a program gives that could not be started.
+func (s Spec) notStarted(err error) (stint.Result, error) {
+	err = s.commandStartError(err)
+	var cannot *StartError
+	if !errors.As(err, &cannot) {
+		return stint.Result{}, err
+	}
+	data, err := stint.Marshal(outcome{Exit: &cannot.Exit, Error: cannot.Error() + "; " + cannot.Hint})
+	return stint.Result{Data: data}, err
+}
+
 // commandStartError is definite where the program cannot be executed at all, and
 // says that nothing began where the system refused for now. Whatever else went
 // wrong may have done so after the start.
-func commandStartError(session stint.ID, name string, err error) error {
-	refused := startError(session, name, err)
+func (s Spec) commandStartError(err error) error {
+	refused := s.startError(err)
 	var errno syscall.Errno
 	switch {
-	case isForGood(err):
+	case errors.Is(refused, stint.Invalid):
 		return stint.Definite(refused)
 	case errors.As(err, &errno):
 		return notBegun{refused}

@@ -27,6 +27,7 @@ func plain(t *testing.T, text string, change func(*exec.Spec)) *exec.Agent {
 }
 
 func TestNoneOutcomes(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, c := range map[string]struct {
 		script          string
 		outcome         stint.Status
@@ -88,6 +89,7 @@ func TestNoneSettled(t *testing.T) {
 }
 
 func TestNoneInput(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, c := range map[string]struct {
 		inbox []stint.Message
 		want  string
@@ -125,6 +127,7 @@ func TestNoneInput(t *testing.T) {
 }
 
 func TestNoneCanceled(t *testing.T) {
+	t.Parallel() // it mostly waits
 	dir := t.TempDir()
 	a := plain(t, tree+`wait`, func(s *exec.Spec) { s.Dir = dir })
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -146,11 +149,12 @@ func TestNoneCanceled(t *testing.T) {
 	if !errors.Is(err, stint.ErrParked) || len(l.journal) != 0 {
 		t.Errorf("a killed program is not in doubt: %v, %+v", err, l.journal)
 	}
-	contains(t, "the error", err.Error(), "sh was killed before it ended: stopped by ana")
+	contains(t, "the error", err.Error(), "sh was told to end, and was ended by signal TERM: stopped by ana")
 }
 
 // TestNoneLost has a program that kills the process which watches over it.
 func TestNoneLost(t *testing.T) {
+	t.Parallel() // it mostly waits
 	l := newLoop(1)
 	_, err := loop(t, plain(t, `kill -KILL $PPID; exec sleep 100`, nil), l)
 	if !errors.Is(err, stint.ErrParked) || len(l.journal) != 0 {
@@ -160,6 +164,7 @@ func TestNoneLost(t *testing.T) {
 
 // TestNoneEffect has a program that may be run again.
 func TestNoneEffect(t *testing.T) {
+	t.Parallel() // it mostly waits
 	l := newLoop(1)
 	_, err := loop(t, plain(t, `exec sleep 100`, func(s *exec.Spec) {
 		s.Effect, s.StepTimeout = stint.Idempotent, 200*time.Millisecond

@@ -40,6 +40,7 @@ type driver struct {
 	loop  stint.Loop
 	steps int // that were begun
 	left  bool
+	hello *outgoing // the line that begins the loop
 }
 
 func epochOf(l stint.Loop) int64 {
@@ -70,7 +71,8 @@ func greeting(l stint.Loop) ([]byte, error) {
 
 // run does the loop. alive tells that the process ended it well and still runs.
 func (d *driver) run(ctx context.Context, hello []byte) (next stint.Next, alive bool, err error) {
-	d.send(ctx, newOutgoing(hello))
+	d.hello = newOutgoing(hello)
+	d.send(ctx, d.hello)
 	for {
 		var m *message
 		select {
@@ -216,7 +218,7 @@ func (d *driver) overruled(ctx context.Context, c *call) error {
 	if d.hasFailed() || d.isSilent() || ctx.Err() != nil {
 		return nil //nolint:nilerr // it does not go on anyway
 	}
-	return stint.Retry(0, stint.Conflict.Errorf("exec", "step %d, %s, failed and was settled by rule; the loop begins again with that answer", c.id, c.step.Name))
+	return stint.Retry(0, stint.Conflict.Errorf("", "step %d, %s, failed and was settled by rule; the loop begins again with that answer", c.id, c.step.Name))
 }
 
 // group does steps at once. An error ends the loop.

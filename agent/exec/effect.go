@@ -75,8 +75,8 @@ func (d *driver) deaf(ctx context.Context, c *call, err error) error {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
-	err = fmt.Errorf("step %d, %s: the agent closed its standard input and cannot be told to proceed: %w", c.id, c.step.Name, err)
-	d.fail(protocolError(d.ses.ID, nil, err, "keep standard input open while steps are to come"))
+	err = fmt.Errorf("the agent closed its standard input and cannot be told to proceed with %s: %w", c.step.Name, err)
+	d.fail(protocolError(nil, err, "keep standard input open while steps are to come"))
 	return err
 }
 
@@ -106,7 +106,7 @@ func (d *driver) interrupted(ctx, step context.Context, c *call) (stint.Result, 
 	if cause == nil {
 		return stint.Result{}, fmt.Errorf("while %s was under way: %w", c.step.Name, d.breakdown())
 	}
-	cause = fmt.Errorf("while %s was under way: %w", c.step.Name, cause)
+	cause = fmt.Errorf("while %s was under way: %w; the agent %s", c.step.Name, cause, d.peer.exitError().how())
 	d.fail(cause)
 	return stint.Result{}, cause
 }

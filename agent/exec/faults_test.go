@@ -29,10 +29,11 @@ const (
 	ended     = `echo '{"type":"end","outcome":"complete"}'; `
 )
 
-// TestBreaches shows that each breach of the protocol fails the attempt, by an
-// error that names it, quotes the line and says where the rules are.
-func TestBreaches(t *testing.T) {
-	for name, c := range map[string]struct{ script, want string }{
+// breach is what an agent must not say, and what the error says of it.
+type breach struct{ script, want string }
+
+func breaches() map[string]breach {
+	return map[string]breach{
 		"garbage first":             {`echo 'Hello world'`, `not a line of JSON`},
 		"garbage later":             {`echo '{"type":"log","text":"x"}'; echo 'Hello world'`, `the line: "Hello world"`},
 		"control characters":        {`printf '\033]52;c;x\007\n'`, `"\x1b]52;c;x\a"`},
@@ -67,12 +68,16 @@ func TestBreaches(t *testing.T) {
 		"result and error":          {stepOne + `echo '{"type":"result","id":1,"result":1,"error":"x"}'`, `exclude each other`},
 		"neither":                   {stepOne + `echo '{"type":"result","id":1}'`, `or error is missing`},
 		"empty error":               {stepOne + `echo '{"type":"result","id":1,"error":""}'`, `error must not be empty`},
+		"blank error":               {stepOne + `echo '{"type":"result","id":1,"error":"  "}'`, `error must not be empty`},
 		"definite is a text":        {stepOne + `echo '{"type":"result","id":1,"error":"x","definite":"yes"}'`, `definite must be true or false`},
 		"retry in the past":         {stepOne + `echo '{"type":"result","id":1,"error":"x","retry_after_ms":-1}'`, `retry_after_ms must be an integer from 0`},
 		"negative tokens":           {stepOne + `echo '{"type":"result","id":1,"result":1,"usage":{"input_tokens":-1}}'`, `usage.input_tokens must be an integer from 0`},
 		"cost as a number":          {stepOne + `echo '{"type":"result","id":1,"result":1,"usage":{"cost":0.21}}'`, `usage.cost must be a string`},
 		"cost that is none":         {stepOne + `echo '{"type":"result","id":1,"result":1,"usage":{"cost":"-1"}}'`, `usage.cost must be an amount`},
 		"a step in a step":          {stepOne + `echo '{"type":"step","id":2,"name":"x"}'`, `a step was begun while another is open`},
+		"state before its answer":   {`echo '{"type":"step","id":1,"name":"look","effect":"read"}'; echo '{"type":"state","patch":{"a":1}}'`, `the state was changed while a step is open`},
+		"patch in a step":           {stepOne + `echo '{"type":"state","patch":{"a":1}}'; ` + resultOne, `the state was changed while a step is open`},
+		"replace in a step":         {stepOne + `echo '{"type":"state","replace":1,"by":"b"}'; ` + resultOne, `the state was changed while a step is open`},
 		"end in a step":             {stepOne + ended, `ended while a step is open`},
 		"patch that is no object":   {`echo '{"type":"state","patch":[1]}'`, `patch must be an object`},
 		"patch and replace":         {`echo '{"type":"state","patch":{},"replace":1}'`, `patch or replace must be there, and not both`},
@@ -87,8 +92,15 @@ func TestBreaches(t *testing.T) {
 		"wait for godot":            {`echo '{"type":"end","outcome":"wait","wait":{"for":"godot"}}'`, `wait.for is "godot"`},
 		"time without until":        {`echo '{"type":"end","outcome":"wait","wait":{"for":"time"}}'`, `wait.until is missing`},
 		"until without zone":        {`echo '{"type":"end","outcome":"wait","wait":{"for":"time","until":"2026-03-02 10:00"}}'`, `wait.until must be a time`},
-		"exit in a line":            {`printf '{"type":"end","outcome":"comp'`, `the agent ended in the middle of a line`},
-	} {
+		"exit in a line":            {`printf '{"type":"end","outcome":"comp'`, `it ended in the middle of a line`},
+	}
+}
+
+// TestBreaches shows that each breach of the protocol fails the attempt, by an
+// error that names it, quotes the line and says where the rules are.
+func TestBreaches(t *testing.T) {
+	t.Parallel() // it mostly waits
+	for name, c := range breaches() {
 		t.Run(name, func(t *testing.T) {
 			next, err := loop(t, sh(t, c.script, nil), newLoop(3))
 			var e *stint.Error
@@ -97,9 +109,7 @@ func TestBreaches(t *testing.T) {
 			}
 			contains(t, "the error", err.Error(), c.want)
 			contains(t, "the hint", e.Hint, "docs/exec-protocol.md")
-			if e.Session.IsZero() {
-				t.Error("the error names no session")
-			}
+			sentence(t, err)
 			if _, final, _ := steering(err); final {
 				t.Error("a breach ends the session for good")
 			}
@@ -107,6 +117,37 @@ func TestBreaches(t *testing.T) {
 				t.Errorf("the error has %d bytes", len(err.Error()))
 			}
 		})
+	}
+}
+
+// sentence checks that an error reads as the reason of a session: it begins with who
+// did what, without an operation or an id, and what to do about it is apart from it.
+func sentence(t *testing.T, err error) {
+	t.Helper()
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	ok := strings.Contains(first, "both write")
+	for _, begin := range []string{"the agent ", "while look was under way: the agent "} {
+		ok = ok || strings.HasPrefix(first, begin)
+	}
+	if !ok || strings.Contains(first, "01jd0f3kx6ewx8ts2gt4hg1m5r") || strings.Contains(first, "exec") {
+		t.Errorf("no reason for people: %s", first)
+	}
+	var e *stint.Error
+	if !errors.As(err, &e) || e.Op != "" || e.Hint == "" || strings.Contains(err.Error(), e.Hint) {
+		t.Errorf("the error has the hint %+v", e)
+	}
+}
+
+// TestStateBetweenSteps shows where a change of the state is right: before the first
+// step, after a result, and after an answer from the journal.
+func TestStateBetweenSteps(t *testing.T) {
+	l := newLoop(3)
+	l.journal["2"] = recorded{result: stint.Result{Data: []byte("2")}}
+	patch := `echo '{"type":"state","patch":{"%":1}}'; `
+	next, err := loop(t, sh(t, strings.Replace(patch, "%", "a", 1)+stepOne+resultOne+strings.Replace(patch, "%", "b", 1)+
+		strings.Replace(stepOne, `"id":1`, `"id":2`, 1)+strings.Replace(patch, "%", "c", 1)+ended, nil), l)
+	if err != nil || string(next.State) != `{"a":1,"b":1,"c":1}` {
+		t.Errorf("the loop gave %s, %v", next.State, err)
 	}
 }
 
@@ -121,6 +162,7 @@ func TestFirstLineHint(t *testing.T) {
 
 // TestAccepted has what looks like a breach and is none.
 func TestAccepted(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, script := range map[string]string{
 		"empty lines":            `echo; printf '  \r\n'; ` + ended,
 		"CRLF":                   `printf '{"type":"end","outcome":"complete"}\r\n'`,
@@ -144,6 +186,7 @@ func TestAccepted(t *testing.T) {
 }
 
 func TestExitWithoutEnd(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, c := range map[string]struct {
 		script, want string
 		is           exec.ExitError
@@ -155,9 +198,10 @@ func TestExitWithoutEnd(t *testing.T) {
 		"during a step":  {stepOne + `exit 4`, "exited with 4", exec.ExitError{Code: 4}},
 		"after an error": {stepOne + `echo '{"type":"result","id":1,"error":"no such invoice"}'; exit 5`, "no such invoice; then ", exec.ExitError{Code: 5}},
 		"went on after an error": {stepOne + `echo '{"type":"result","id":1,"error":"no such invoice"}'; echo '{"type":"step","id":2,"name":"x","effect":"read"}'; read -r go; echo '{"type":"result","id":2,"result":1}'; exit 6`,
-			"protocol 01jd0f3kx6ewx8ts2gt4hg1m5r: the agent exited with 6", exec.ExitError{Code: 6}},
+			"the agent exited with 6 without an end message", exec.ExitError{Code: 6}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			_, err := loop(t, sh(t, c.script, nil), newLoop(3))
 			var x *exec.ExitError
 			if !errors.As(err, &x) || !errors.Is(err, stint.Invalid) {
@@ -170,6 +214,9 @@ func TestExitWithoutEnd(t *testing.T) {
 				t.Errorf("the exit is %+v, want %+v", *x, c.is)
 			}
 			contains(t, "the error", err.Error(), c.want)
+			if name != "after an error" { // then it begins with that
+				sentence(t, err)
+			}
 		})
 	}
 }
@@ -177,6 +224,7 @@ func TestExitWithoutEnd(t *testing.T) {
 // TestBreachInStep has agents that break the protocol while a step is open, and
 // would stay for ever.
 func TestBreachInStep(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, rest := range []string{`echo garbage`, `head -c 5000 /dev/zero | tr '\0' x`} {
 		dir, l := t.TempDir(), newLoop(3)
 		a := sh(t, `echo $$ > pids; `+stepOne+rest+`; exec sleep 100`, func(s *exec.Spec) { s.Dir, s.MaxLine = dir, 1024 })
@@ -207,6 +255,7 @@ func TestResultTooEarly(t *testing.T) {
 // TestSaidBeforeExit has an agent that is gone before the loop's goroutine hears
 // what it said last: its end counts, and a step that nobody can do is not begun.
 func TestSaidBeforeExit(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for range 8 {
 		for _, last := range []string{ended, `echo '{"type":"step","id":2,"name":"x"}'`} {
 			good := last == ended
@@ -226,6 +275,7 @@ func TestSaidBeforeExit(t *testing.T) {
 }
 
 func TestLastWords(t *testing.T) {
+	t.Parallel() // it mostly waits
 	_, err := loop(t, sh(t, `i=0; while [ $i -lt 100 ]; do i=$((i+1)); echo "line $i" >&2; done; exit 1`, nil), newLoop(3))
 	var x *exec.ExitError
 	if !errors.As(err, &x) || len(x.Stderr) != 20 || x.Stderr[0] != "line 81" || x.Stderr[19] != "line 100" {
@@ -248,6 +298,7 @@ func TestErrorSteering(t *testing.T) {
 
 // TestDoubt is an error of a once step that says nothing of its outcome.
 func TestDoubt(t *testing.T) {
+	t.Parallel() // it mostly waits
 	once := `echo '{"type":"step","id":1,"name":"charge"}'; read -r go; echo '{"type":"result","id":1,"error":"connection lost"}'; `
 	t.Run("parks", func(t *testing.T) {
 		l := newLoop(3)

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -18,7 +19,8 @@ import (
 // executable, and every argument that is the name of a regular file below Dir. The
 // names are relative to Dir, with slashes, where the file lies below it, and
 // absolute otherwise. Two equal results mean that the same program would run, as
-// far as its command line tells. What it loads by itself is not looked at.
+// far as its command line tells. What it loads by itself is not looked at. A program
+// that cannot be executed gives a [StartError].
 func (s Spec) Fingerprint() (map[string]stint.Hash, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -32,8 +34,12 @@ func (s Spec) Fingerprint() (map[string]stint.Hash, error) {
 		return nil, err
 	}
 	sums := map[string]stint.Hash{}
-	if sums[nameIn(dir, program)], err = sum(program); err != nil {
+	sums[nameIn(dir, program)], err = sum(program)
+	switch {
+	case errors.Is(err, fs.ErrPermission): // what may be executed need not be readable
 		return nil, unreadable("command[0]", err)
+	case err != nil:
+		return nil, s.unusable(err)
 	}
 	for i, arg := range s.Command[1:] {
 		path := arg
@@ -81,21 +87,35 @@ func (s Spec) executable(dir string) (string, error) {
 	if runtime.GOOS == "windows" {
 		path, err := osexec.LookPath(name)
 		if err != nil {
-			return "", unreadable("command[0]", err)
+			return "", s.unusable(err)
 		}
 		return filepath.Abs(path)
 	}
-	list := s.variables()["PATH"]
+	list, found := s.variables()["PATH"], fs.ErrNotExist
 	for _, entry := range filepath.SplitList(list) {
 		if !filepath.IsAbs(entry) {
 			continue
 		}
 		path := filepath.Join(entry, name)
-		if fi, err := os.Stat(path); err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 {
+		fi, err := os.Stat(path)
+		switch {
+		case err != nil || !fi.Mode().IsRegular():
+		case fi.Mode()&0o111 != 0:
 			return path, nil
+		default:
+			found = fs.ErrPermission
 		}
 	}
-	return "", unreadable("command[0]", fmt.Errorf("%q in PATH %q: %w", name, list, fs.ErrNotExist))
+	return "", s.unusable(fmt.Errorf("%q in PATH %q: %w", name, list, found))
+}
+
+// unusable says what is wrong with the program itself.
+func (s Spec) unusable(err error) error {
+	cannot := cannotStart(s.Dir, s.Command[0], err)
+	if cannot == nil {
+		return unreadable("command[0]", err)
+	}
+	return &stint.Error{Code: stint.Invalid, Err: cannot, Hint: cannot.Hint}
 }
 
 func sum(path string) (stint.Hash, error) {

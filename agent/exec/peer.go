@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stint-dev/stint"
@@ -23,8 +24,10 @@ type peer struct {
 	queue  chan *outgoing
 	silent chan struct{} // closed at the end of its standard output: no message can come any more
 	gone   chan struct{} // closed once the whole tree has ended and all it wrote has been read
+	mute   chan struct{} // closed when nothing is written to it any more
 	cancel context.CancelFunc
 	served bool // used by whoever drives it
+	lags   bool // used by its reader
 
 	mu     sync.Mutex
 	talk   *talk // nil between two loops
@@ -45,6 +48,7 @@ type outgoing struct {
 	proceed bool
 	last    bool       // close its input behind it
 	written chan error // gets one value
+	sent    atomic.Int64
 }
 
 func newOutgoing(line []byte) *outgoing { return &outgoing{line: line, written: make(chan error, 1)} }
@@ -65,10 +69,10 @@ func startPeer(ctx context.Context, spec Spec, ses stint.Session, epoch int64) (
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, startError(ses.ID, spec.Command[0], err)
+		return nil, spec.startError(err)
 	}
 	return &peer{spec: spec, proc: p, sink: &sink{}, queue: make(chan *outgoing, 1), silent: make(chan struct{}),
-		gone: make(chan struct{}), cancel: cancel, session: ses.ID, epoch: epoch, line: ses.At.Line}, nil
+		gone: make(chan struct{}), mute: make(chan struct{}), cancel: cancel, session: ses.ID, epoch: epoch, line: ses.At.Line}, nil
 }
 
 func (p *peer) serve() {
@@ -136,11 +140,13 @@ func (p *peer) between(line proc.Line) {
 // write writes what is queued. The write of a process that does not read lasts
 // until its input is closed.
 func (p *peer) write() {
+	defer close(p.mute)
 	in := p.proc.Stdin()
 	for {
 		select {
 		case o := <-p.queue:
-			_, err := in.Write(o.line)
+			n, err := in.Write(o.line)
+			o.sent.Store(int64(n))
 			if err == nil && o.proceed {
 				faultpoint.Hit(faultpoint.EffectSent)
 			}
@@ -152,6 +158,18 @@ func (p *peer) write() {
 			return
 		}
 	}
+}
+
+// catchUp lets the reader of the log come to where the agent was when it wrote the
+// line at hand, so that what it logged before stands before what it says. A log that
+// is not taken any more, as by a terminal that was stopped, is waited for once. It
+// runs on the reader's goroutine.
+func (p *peer) catchUp() {
+	most := catchUpTime
+	if p.lags {
+		most = 0
+	}
+	p.lags = !p.proc.CatchUp(most)
 }
 
 // begin gives the following lines to t, and reports false if the process is not

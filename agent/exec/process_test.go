@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -77,13 +78,19 @@ func gone(t *testing.T, ids []proc.Ident) {
 // TestCancel cancels a loop in which a whole family never ends: at rest, in a step,
 // and with a step that nobody reads the proceed of.
 func TestCancel(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, script := range map[string]string{
 		"at rest":       tree + `wait`,
 		"in a step":     `echo '{"type":"step","id":1,"name":"look","effect":"read"}'; read -r go; ` + tree + `wait`,
 		"ignores TERM":  `trap '' TERM; ` + tree + `while :; do sleep 1; done`,
-		"after its end": tree + ended + `wait`,
+		"after its end": tree + ended + `cat > /dev/null; echo $$ >> pids; wait`, // end of file says that the end was heard
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			most, lines := 5*time.Second, 3
+			if name == "after its end" {
+				most, lines = 4*time.Second, 4 // it has five seconds to exit, unless it is canceled
+			}
 			dir := t.TempDir()
 			a := sh(t, script, func(s *exec.Spec) { s.Dir = dir })
 			ctx, cancel := context.WithCancelCause(context.Background())
@@ -96,15 +103,11 @@ func TestCancel(t *testing.T) {
 				_, err := a.Loop(ctx, l)
 				result <- err
 			}()
-			family := pids(t, filepath.Join(dir, "pids"), 3)
+			family := pids(t, filepath.Join(dir, "pids"), lines)
 			known <- family
 			began := time.Now()
 			cancel(why)
 			err := <-result
-			most := 5 * time.Second
-			if name == "after its end" {
-				most = 4 * time.Second // it has five seconds to exit, unless it is canceled
-			}
 			if took := time.Since(began); took > most {
 				t.Errorf("the loop ended %v after its cancel", took)
 			}
@@ -122,12 +125,14 @@ func TestCancel(t *testing.T) {
 
 // TestForksAway leaves processes behind: they are gone when the loop returns.
 func TestForksAway(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, rest := range map[string]string{
 		"exits":       ended + `exit 0`,
 		"without end": `exit 2`,
 		"garbage":     `echo garbage; wait`,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			wait := `while [ "$(wc -l < pids)" -lt 3 ]; do sleep 0.01; done; cp pids known; `
 			a := sh(t, tree+wait+`read -r go < gate; `+rest, func(s *exec.Spec) { s.Dir = dir })
@@ -176,6 +181,7 @@ func TestPanic(t *testing.T) {
 
 // TestDoesNotExit is an agent that stays after its end.
 func TestDoesNotExit(t *testing.T) {
+	t.Parallel() // it mostly waits
 	l := newLoop(3)
 	next, err := loop(t, sh(t, `trap '' TERM; `+ended+`while :; do sleep 1; done`, nil), l)
 	if err != nil || next.End == nil {
@@ -185,15 +191,18 @@ func TestDoesNotExit(t *testing.T) {
 }
 
 func TestStepTimeout(t *testing.T) {
+	t.Parallel() // it mostly waits
 	step := `echo '{"type":"step","id":1,"name":"slow","effect":"%"}'; read -r go; `
 	short := func(s *exec.Spec) { s.StepTimeout = 300 * time.Millisecond }
 	t.Run("once is in doubt", func(t *testing.T) {
+		t.Parallel()
 		_, err := loop(t, sh(t, strings.ReplaceAll(step, "%", "once")+`sleep 100`, short), newLoop(3))
 		if !errors.Is(err, stint.ErrParked) {
 			t.Fatalf("the loop gave %v", err)
 		}
 	})
 	t.Run("read fails", func(t *testing.T) {
+		t.Parallel()
 		_, err := loop(t, sh(t, strings.ReplaceAll(step, "%", "read")+`sleep 100`, short), newLoop(3))
 		if !errors.Is(err, stint.Unavailable) {
 			t.Fatalf("the loop gave %v", err)
@@ -201,6 +210,7 @@ func TestStepTimeout(t *testing.T) {
 		contains(t, "the error", err.Error(), "while slow was under way", "no result within 300ms")
 	})
 	t.Run("a late answer counts", func(t *testing.T) {
+		t.Parallel()
 		l := newLoop(3)
 		answer := `trap 'echo "{\"type\":\"result\",\"id\":1,\"result\":1}"; exit 0' TERM; while :; do sleep 0.05; done`
 		_, err := loop(t, sh(t, strings.ReplaceAll(step, "%", "once")+answer, short), l)
@@ -212,8 +222,10 @@ func TestStepTimeout(t *testing.T) {
 
 // TestUndelivered has steps that cannot be told to proceed.
 func TestUndelivered(t *testing.T) {
+	t.Parallel() // it mostly waits
 	begun := func(l *fakeLoop) bool { _, ok := l.journal["1"]; return ok }
 	t.Run("closed input", func(t *testing.T) {
+		t.Parallel()
 		l := newLoop(3)
 		_, err := loop(t, sh(t, `exec <&-; echo '{"type":"step","id":1,"name":"x","effect":"read"}'; exec sleep 100`, nil), l)
 		if err == nil || begun(l) {
@@ -222,6 +234,7 @@ func TestUndelivered(t *testing.T) {
 		contains(t, "the error", err.Error(), "closed its standard input")
 	})
 	t.Run("says it did not begin", func(t *testing.T) {
+		t.Parallel()
 		l := newLoop(3)
 		var kind interface{ NotBegun() bool }
 		_, err := loop(t, sh(t, `exec <&-; echo '{"type":"step","id":1,"name":"x"}'; exec sleep 100`, nil), l)
@@ -230,6 +243,7 @@ func TestUndelivered(t *testing.T) {
 		}
 	})
 	t.Run("gone before", func(t *testing.T) {
+		t.Parallel()
 		l := newLoop(3)
 		_, err := loop(t, sh(t, `echo '{"type":"step","id":1,"name":"x","effect":"read"}'; exit 9`, nil), l)
 		var x *exec.ExitError
@@ -241,6 +255,7 @@ func TestUndelivered(t *testing.T) {
 
 // TestParkedMeanwhile parks the session while its step is under way.
 func TestParkedMeanwhile(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, script := range map[string]string{
 		"next step":  stepOne + resultOne + `echo '{"type":"step","id":2,"name":"x"}'; read -r answer; echo "$answer" > answer; cat`,
 		"ends":       stepOne + resultOne + ended + `cat`,
@@ -249,6 +264,7 @@ func TestParkedMeanwhile(t *testing.T) {
 		"is garbage": stepOne + resultOne + `echo garbage; cat`,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l, dir := newLoop(3), t.TempDir()
 			l.parkAt = "1!"
 			next, err := loop(t, sh(t, script, func(s *exec.Spec) { s.Dir = dir }), l)
@@ -282,6 +298,7 @@ func expectCount(t *testing.T, a *exec.Agent, l *fakeLoop, want string) {
 }
 
 func TestKeepShares(t *testing.T) {
+	t.Parallel() // it mostly waits
 	t.Run("loops that follow", func(t *testing.T) {
 		a, _ := counter(t, "", "")
 		expectCount(t, a, newLoop(1), "1")
@@ -309,17 +326,25 @@ func TestKeepShares(t *testing.T) {
 }
 
 func TestKeepDies(t *testing.T) {
+	t.Parallel() // it mostly waits
 	t.Run("between", func(t *testing.T) {
+		t.Parallel()
 		a, _ := counter(t, "sleep 0.05; exit 1;", "")
 		expectCount(t, a, newLoop(1), "1")
 		expectCount(t, a, newLoop(2), "1")
 	})
 	t.Run("when asked", func(t *testing.T) {
+		t.Parallel()
 		a, _ := counter(t, "", "exit 1;")
 		expectCount(t, a, newLoop(1), "1")
-		expectCount(t, a, newLoop(2), "1")
+		var x *exec.ExitError
+		if _, err := loop(t, a, newLoop(2)); !errors.As(err, &x) || x.Code != 1 {
+			t.Errorf("a process that got the loop and died gave %v", err)
+		}
+		expectCount(t, a, newLoop(2).again(), "1")
 	})
 	t.Run("speaks between", func(t *testing.T) {
+		t.Parallel()
 		a, path := counter(t, `read -r go < gate; echo '{"type":"progress","text":"idle"}'; echo '{"type":"state","patch":{}}';`, "")
 		gate := filepath.Join(filepath.Dir(path), "gate")
 		fifo(t, gate)
@@ -331,6 +356,7 @@ func TestKeepDies(t *testing.T) {
 		expectCount(t, a, newLoop(2), "1")
 	})
 	t.Run("canceled", func(t *testing.T) {
+		t.Parallel()
 		a, path := counter(t, "", "echo $$ >> pids; exec sleep 100;")
 		expectCount(t, a, newLoop(1), "1")
 		ctx, cancel := context.WithCancel(context.Background())
@@ -352,6 +378,7 @@ func TestKeepDies(t *testing.T) {
 		"closed":   func(a *exec.Agent, _ *fakeLoop) { a.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			a, path := counter(t, "", "")
 			l := newLoop(1)
 			expectCount(t, a, l, "1")
@@ -364,32 +391,55 @@ func TestKeepDies(t *testing.T) {
 }
 
 func TestCannotStart(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, c := range map[string]struct {
-		spec  exec.Spec
-		final bool
+		spec exec.Spec
+		exit int // as a shell has it
+		why  string
 	}{
-		"no such file":  {exec.Spec{Command: []string{"./nothing-here"}}, true},
-		"not in PATH":   {exec.Spec{Command: []string{"nothing-by-this-name"}}, true},
-		"no program":    {exec.Spec{Command: []string{"./data"}}, true},
-		"no permission": {exec.Spec{Command: []string{"./plain"}}, true},
-		"no directory":  {exec.Spec{Command: []string{"true"}, Dir: "missing"}, true},
+		"no such file":   {exec.Spec{Command: []string{"./nothing-here"}}, 127, "./nothing-here does not exist"},
+		"not in PATH":    {exec.Spec{Command: []string{"nothing-by-this-name"}}, 127, "nothing-by-this-name is not in PATH"},
+		"no program":     {exec.Spec{Command: []string{"./data"}}, 126, "./data is not a program for this machine"},
+		"no permission":  {exec.Spec{Command: []string{"./plain"}}, 126, "./plain is not executable"},
+		"a folder":       {exec.Spec{Command: []string{"./folder"}}, 126, "./folder is a directory"},
+		"no interpreter": {exec.Spec{Command: []string{"./script"}}, 126, "./script needs an interpreter that does not exist"},
+		"too much":       {exec.Spec{Command: []string{"true", strings.Repeat("x", 1<<20)}}, 126, "true is given more arguments and environment than the system takes"},
+		"no directory":   {exec.Spec{Command: []string{"true"}, Dir: "missing"}, 0, "missing does not exist"},
 	} {
 		for _, protocol := range []exec.Protocol{exec.JSONL, exec.None} {
 			t.Run(name+" "+string(protocol), func(t *testing.T) {
 				dir := t.TempDir()
 				if c.spec.Dir != "" {
 					dir = filepath.Join(dir, c.spec.Dir)
-				} else if err := errors.Join(os.WriteFile(filepath.Join(dir, "data"), []byte{1, 2, 3}, 0o755), os.WriteFile(filepath.Join(dir, "plain"), nil, 0o644)); err != nil {
+				} else if err := errors.Join(os.WriteFile(filepath.Join(dir, "data"), []byte{1, 2, 3}, 0o755), os.WriteFile(filepath.Join(dir, "plain"), nil, 0o644),
+					os.Mkdir(filepath.Join(dir, "folder"), 0o755), os.WriteFile(filepath.Join(dir, "script"), []byte("#!/no/such/shell\n"), 0o755)); err != nil {
 					t.Fatal(err)
 				}
 				spec := c.spec
 				spec.Dir, spec.Protocol = dir, protocol
 				l := newLoop(3)
-				_, err := loop(t, newAgent(t, spec), l)
+				next, err := loop(t, newAgent(t, spec), l)
 				_, final, definite := steering(err)
-				if !errors.Is(err, stint.Invalid) || final != c.final || definite != (protocol == exec.None) {
-					t.Errorf("the loop gave %v (final %v, definite %v)", err, final, definite)
+				if protocol == exec.None && c.exit != 0 {
+					if err != nil {
+						t.Fatal(err)
+					}
+					why, hint, _ := strings.Cut(next.End.Reason, "; ")
+					next.End.Reason = why
+					checkEnd(t, next, stint.Failed, c.why, fmt.Sprintf(`{"exit":%d}`, c.exit))
+					if hint == "" {
+						t.Error("it does not say what to do")
+					}
+					return
 				}
+				var start *exec.StartError
+				if !errors.Is(err, stint.Invalid) || !final || definite != (protocol == exec.None) || errors.As(err, &start) != (c.exit != 0) {
+					t.Fatalf("the loop gave %v (final %v, definite %v)", err, final, definite)
+				}
+				if c.exit != 0 && (err.Error() != c.why || start.Exit != c.exit) {
+					t.Errorf("the error is %q (%d), want %q (%d)", err, start.Exit, c.why, c.exit)
+				}
+				contains(t, "the error", err.Error(), c.why)
 			})
 		}
 	}

@@ -114,6 +114,7 @@ func read(t *testing.T, path string) string {
 func (s *script) done(t *testing.T) string { t.Helper(); return read(t, s.effects) }
 
 func TestHappyPath(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newScript(t, "happy", func(s *exec.Spec) {
 		s.StepTimeout = time.Minute
 		s.Effects = map[string]stint.Effect{"mail": stint.Idempotent}
@@ -175,6 +176,7 @@ func equalJSON(a, b any) bool {
 // TestCachedReplay kills an attempt after three effects; the next one gets their
 // answers and does none of them again.
 func TestCachedReplay(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newScript(t, "cached", nil)
 	first := newLoop(3)
 	_, err := loop(t, s.agent, first)
@@ -197,6 +199,7 @@ func TestCachedReplay(t *testing.T) {
 }
 
 func TestPark(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newScript(t, "park", nil)
 	l := newLoop(3)
 	l.parkAt = "2"
@@ -212,6 +215,7 @@ func TestPark(t *testing.T) {
 }
 
 func TestGroup(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newScript(t, "group", func(s *exec.Spec) {
 		s.StepTimeout, s.Effects = time.Minute, map[string]stint.Effect{"mail": stint.Once}
 	})
@@ -260,6 +264,7 @@ func TestGroupCached(t *testing.T) {
 }
 
 func TestState(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newScript(t, "state", nil)
 	l := newLoop(3)
 	l.state = json.RawMessage(`{"counters":{"shared":0},"k":1}`)
@@ -278,6 +283,7 @@ func TestState(t *testing.T) {
 }
 
 func TestStateConflict(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newScript(t, "conflict", nil)
 	l := newLoop(3)
 	l.state = json.RawMessage(`{"counters":{"shared":0}}`)
@@ -290,6 +296,7 @@ func TestStateConflict(t *testing.T) {
 }
 
 func TestRetryAndFail(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newScript(t, "retry", nil)
 	_, err := loop(t, s.agent, newLoop(3))
 	after, final, _ := steering(err)
@@ -300,6 +307,7 @@ func TestRetryAndFail(t *testing.T) {
 }
 
 func TestKeepSession(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newScript(t, "keep", func(s *exec.Spec) { s.Keep = exec.KeepSession })
 	for number := 1; number <= 3; number++ {
 		l := newLoop(number)

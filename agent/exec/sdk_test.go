@@ -13,6 +13,7 @@ import (
 
 // TestPythonSDK has agents of the Python SDK at the other end.
 func TestPythonSDK(t *testing.T) {
+	t.Parallel() // it mostly waits
 	lib, err := filepath.Abs(filepath.Join("..", "..", "sdk", "python"))
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,9 @@ const (
 	defaultGrace  = 2 * time.Second  // leaves the five seconds of a cancel enough for the kill
 	maxGrace      = time.Minute      //
 	exitTime      = 5 * time.Second  // from end of file on its input to the agent's own exit
+	releaseTime   = 2 * time.Second  // the same for a kept process, which has nothing to do: a drain waits for it
 	silentTime    = time.Second      // from the end of its output to its exit
+	catchUpTime   = time.Second      // for what it logged before a message to be read
 	keepIdle      = 5 * time.Minute  // a kept process that gets no loop for so long is ended
 	noStepTimeout = 10 * 365 * 24 * time.Hour
 )

@@ -96,11 +96,17 @@ func TestFingerprint(t *testing.T) {
 			}
 		})
 	}
-	for name, argv := range map[string][]string{"not in PATH": {"nothing-like-it"}, "missing": {"./missing"}, "a folder": {"./lib"}} {
+	for name, c := range map[string]struct {
+		program string
+		exit    int
+	}{"not in PATH": {"nothing-like-it", 127}, "missing": {"./missing", 127}, "a folder": {"./lib", 126}, "not executable": {"plain", 126}} {
 		t.Run(name, func(t *testing.T) {
-			got, err := exec.Spec{Command: argv, Dir: dir, Env: path}.Fingerprint()
-			if !errors.Is(err, stint.Invalid) || !strings.Contains(err.Error(), "command[0]") {
-				t.Errorf("the fingerprint is %v, %v", got, err)
+			put(filepath.Join(root, "first", "plain"), "not executable", 0o644)
+			got, err := exec.Spec{Command: []string{c.program}, Dir: dir, Env: path}.Fingerprint()
+			var e *stint.Error
+			var start *exec.StartError
+			if !errors.As(err, &e) || e.Code != stint.Invalid || e.Op != "" || e.Hint == "" || !errors.As(err, &start) || start.Exit != c.exit {
+				t.Errorf("the fingerprint is %v, %v (%+v)", got, err, start)
 			}
 		})
 	}

@@ -56,7 +56,7 @@ func (m *memory) replace(value []byte, by string) error {
 
 func (m *memory) set(value []byte) error {
 	if len(value) > maxValue {
-		return stint.Limit.Errorf("exec state", "the state has %d bytes; it has at most 32 MiB", len(value))
+		return stint.Limit.Errorf("", "the state has %d bytes; it has at most 32 MiB", len(value))
 	}
 	m.value, m.changed = value, true
 	return nil
@@ -104,7 +104,7 @@ func conflict(path, first, second string) error {
 	if path == "" {
 		path = "the whole state"
 	}
-	return &stint.Error{Code: stint.Conflict, Op: "exec state",
+	return &stint.Error{Code: stint.Conflict,
 		Err:  fmt.Errorf("%s and %s both write %s in one loop", writer(first), writer(second), path),
 		Hint: "let one of them write it, give each a key of its own, or put them into two loops; " + specHint}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/stint-dev/stint"
@@ -41,7 +42,7 @@ func trimSpace(line []byte) []byte { return bytes.Trim(line, " \t\r") }
 // nothing of the line.
 func (t *talk) take(line proc.Line, limit int) {
 	if line.Size >= int64(limit) {
-		t.fail(protocolError(t.ses.ID, line.Data,
+		t.fail(protocolError(line.Data,
 			fmt.Errorf("a line is longer than %d bytes", limit), "hand over large data as a file"))
 		return
 	}
@@ -59,21 +60,23 @@ func (t *talk) take(line proc.Line, limit int) {
 	if err == nil {
 		err = t.handle(m)
 	} else if line.Unterminated {
-		err = fmt.Errorf("the agent ended in the middle of a line: %w", err)
+		err = fmt.Errorf("it ended in the middle of a line: %w", err)
 	}
 	if err == nil {
 		return
 	}
 	var e *stint.Error
+	var h hinted
 	switch {
 	case errors.As(err, &e): // it has its code and its hint
-		e.Session = t.ses.ID
 		t.fail(e)
+	case errors.As(err, &h):
+		t.fail(protocolError(line.Data, err, h.hint))
 	case first:
-		t.fail(protocolError(t.ses.ID, line.Data, err,
+		t.fail(protocolError(line.Data, err,
 			"standard output is the protocol's alone, logs go to standard error; for a program that does not speak it set protocol: none"))
 	default:
-		t.fail(protocolError(t.ses.ID, line.Data, err, ""))
+		t.fail(protocolError(line.Data, err, ""))
 	}
 }
 
@@ -87,6 +90,9 @@ func (t *talk) handle(m *message) error {
 		t.peer.sink.progress(m.text)
 		return nil
 	}
+	if m.kind != "state" {
+		t.peer.catchUp()
+	}
 	t.peer.sink.sync()
 	t.mu.Lock()
 	if t.ended {
@@ -98,11 +104,7 @@ func (t *talk) handle(m *message) error {
 	case "result":
 		err = t.result(m)
 	case "state":
-		if m.whole {
-			err = t.memory.replace(m.change, m.by)
-		} else {
-			err = t.memory.patch(m.change, m.by)
-		}
+		err = t.change(m)
 	case "end":
 		if t.open > 0 {
 			err = errors.New("the loop was ended while a step is open")
@@ -119,6 +121,18 @@ func (t *talk) handle(m *message) error {
 		}
 	}
 	return err
+}
+
+// change takes a change of the state. The caller holds mu.
+func (t *talk) change(m *message) error {
+	switch {
+	case t.open > 0:
+		return hinted{errors.New("the state was changed while a step is open, and a step that is answered from the journal would not change it again"),
+			"give the value as the step's result, and send state when the step has come out"}
+	case m.whole:
+		return t.memory.replace(m.change, m.by)
+	}
+	return t.memory.patch(m.change, m.by)
 }
 
 // announce opens steps. The caller holds mu.
@@ -195,7 +209,7 @@ func (t *talk) breakdown() error {
 	if t.fault != nil {
 		return t.fault
 	}
-	return protocolError(t.ses.ID, nil, t.peer.exitError(), "")
+	return protocolError(nil, t.peer.exitError(), "")
 }
 
 // verdict is the error of a loop that ended badly, once the process is gone.
@@ -205,18 +219,26 @@ func (t *talk) verdict() error {
 	if t.fault != nil {
 		return t.fault
 	}
-	exit := protocolError(t.ses.ID, nil, t.peer.exitError(), "")
+	x := t.peer.exitError()
+	exit := protocolError(nil, x, "")
 	if t.reported != nil { // most likely why it left, and it may say when to try again
+		if said, _, _ := strings.Cut(t.reported.Error(), "\n"); strings.Contains(x.lastWords(), said) {
+			x.Stderr = nil // once is enough
+		}
 		return fmt.Errorf("%w; then %w", t.reported, exit)
 	}
 	return exit
 }
 
-// unheard reports that the process said nothing in this loop.
-func (t *talk) unheard() bool {
+// unheard reports that the process, which is gone, has neither said nor read
+// anything in this loop: it had ended, or was about to, when the loop began. Where
+// nobody knows what it has read, it counts as having begun.
+func (t *talk) unheard(hello *outgoing) bool {
+	<-t.peer.mute
+	unread, known := t.peer.proc.Unread()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !t.heard && t.fault == nil
+	return !t.heard && t.fault == nil && known && int64(unread) >= hello.sent.Load()
 }
 
 // state returns what the loop made of the state; nil if it is as it was.

@@ -36,7 +36,7 @@ func Verify(ctx context.Context, s Spec, step stint.Step, key string) (happened 
 		Stdin: proc.Stream{Pipe: true}, Stdout: proc.Stream{Pipe: true}, Stderr: proc.Stream{Pipe: true},
 	})
 	if err != nil {
-		return false, nil, commandStartError(stint.ID{}, s.Command[0], err)
+		return false, nil, s.commandStartError(err)
 	}
 	var out bytes.Buffer
 	var streams sync.WaitGroup
@@ -53,7 +53,7 @@ func Verify(ctx context.Context, s Spec, step stint.Step, key string) (happened 
 	streams.Wait()
 	switch {
 	case x.Killed || x.Signal != "" || x.Code < 0 || x.Code > 1:
-		return false, nil, stint.Unavailable.Errorf("verify", "%s gave no verdict (exit %d %s)", s.Command[0], x.Code, x.Signal)
+		return false, nil, stint.Unavailable.Errorf("", "%s gave no verdict (exit %d %s)", s.Command[0], x.Code, x.Signal)
 	case x.Code == 1:
 		return false, nil, nil
 	}

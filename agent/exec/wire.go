@@ -152,7 +152,7 @@ const (
 // parse reads a line of the agent. It keeps nothing of line.
 func parse(line []byte) (*message, error) {
 	if err := jsonx.Check(line, jsonx.Limits{}); err != nil {
-		return nil, fmt.Errorf("not a line of JSON: %w", err)
+		return nil, notJSON(err)
 	}
 	f := &fields{}
 	if bytes.TrimLeft(line, " \t\r")[0] != '{' || json.Unmarshal(line, &f.m) != nil {
@@ -190,6 +190,15 @@ func parse(line []byte) (*message, error) {
 		return nil, f.err
 	}
 	return m, nil
+}
+
+// notJSON says it for people, who have the line before them.
+func notJSON(err error) error {
+	var e *jsonx.SyntaxError
+	if !errors.As(err, &e) {
+		return fmt.Errorf("not a line of JSON: %w", err)
+	}
+	return fmt.Errorf("not a line of JSON: at column %d, in %s, %s", e.Column, e.Path, e.Msg)
 }
 
 func (f *fields) id() int64 {
@@ -250,12 +259,12 @@ func (m *message) readResult(f *fields) {
 		f.faultf("result", "and error exclude each other")
 	case !has && !failed:
 		f.faultf("result", "or error is missing")
-	case failed && text == "":
+	case failed && strings.TrimSpace(text) == "":
 		f.faultf("error", "must not be empty")
 	case !failed:
 		m.answer.result = stint.Result{Data: result, Usage: usage}
 	default:
-		err := errors.New(text)
+		err := errors.New(strings.TrimLeft(text, "\r\n")) // its first line is what is kept
 		if retry {
 			err = stint.Retry(time.Duration(after)*time.Millisecond, err)
 		}
@@ -431,7 +440,7 @@ func encode(v any) ([]byte, error) {
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return nil, stint.Internal.Errorf("exec protocol", "%w", err)
+		return nil, stint.Internal.Errorf("", "a line for the agent: %w", err)
 	}
 	return buf.Bytes(), nil
 }

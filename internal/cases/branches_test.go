@@ -18,9 +18,11 @@ import (
 // they do not. Nothing that a branch wrote is ever silently lost
 // (agno-agi/agno#9832).
 func TestE04ParallelBranches(t *testing.T) {
+	t.Parallel()
 	for _, c := range branchCases(t) {
 		t.Run(c.name, func(t *testing.T) {
-			onStores(t, func(t *testing.T, p *place) {
+			t.Parallel()
+			onFile(t, func(t *testing.T, p *place) {
 				list := make([]any, 0, len(c.branches))
 				for i, b := range c.branches {
 					list = append(list, map[string]any{"by": fmt.Sprintf("branch %c", 'a'+i), "how": b.how, "value": json.RawMessage(b.value)})
@@ -88,6 +90,7 @@ func branchCases(t *testing.T) []branchCase {
 // Each has a result of its own, recorded under its own position, and the loop makes
 // the new state of all of them; also when it begins again between two of them.
 func TestE04GroupInGo(t *testing.T) {
+	t.Parallel()
 	d := deltas(t, "E04")[0]
 	want := `{"counters":{"a":1,"b":2,"shared":0}}`
 	onStores(t, func(t *testing.T, p *place) {
@@ -147,6 +150,7 @@ func mergeCounters(state json.RawMessage, results []stint.Result) (json.RawMessa
 // TestE04WithoutTheSDK: the same rule for a program that writes the protocol
 // itself.
 func TestE04WithoutTheSDK(t *testing.T) {
+	t.Parallel()
 	script := func(second string) func(s *exec.Spec) {
 		return func(s *exec.Spec) {
 			s.Keep = exec.KeepLoop
@@ -168,4 +172,29 @@ echo '{"type":"end","outcome":"complete"}'`}
 			t.Errorf("the state is %s", got)
 		}
 	})
+}
+
+// TestE04NothingIsLostInAStep: what a step's function writes into the state would be
+// missing when the loop is begun again and the function does not run. So it cannot
+// write there, is told so, and the state is the same with and without a crash.
+func TestE04NothingIsLostInAStep(t *testing.T) {
+	for _, c := range []struct{ how, where, state string }{
+		{"patch", "step", ""}, {"replace", "step", ""}, {"patch", "group", ""}, {"patch", "after", `{"n":1}`},
+	} {
+		t.Run(c.how+" "+c.where, func(t *testing.T) {
+			t.Parallel()
+			onFile(t, func(t *testing.T, p *place) {
+				a := python(t, "instep", c.how, c.where)
+				a.Retry = engine.Retry{Attempts: 2, Initial: 1}
+				s := p.run(a, "")
+				p.ends(s, stint.Completed)
+				if said := p.results(s.ID, "count"); len(said) != 1 || !strings.Contains(said[0], "would be lost") || s.At.Attempt != 2 {
+					t.Errorf("in attempt %d the step says %q", s.At.Attempt, said)
+				}
+				if got := p.state(s.ID); got != c.state {
+					t.Errorf("the state is %s, want %s", got, c.state)
+				}
+			})
+		})
+	}
 }

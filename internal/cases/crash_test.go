@@ -128,12 +128,14 @@ func crashes() []crash {
 // record made it nothing is done again (microsoft/agent-framework#3938,
 // crewAIInc/crewAI#5802).
 func TestC03CrashAfterTheEffect(t *testing.T) {
+	t.Parallel()
 	for _, c := range crashes() {
 		for name, form := range map[string]struct {
 			on     func(*testing.T, func(*testing.T, *place))
 			sender func(t *testing.T, effect stint.Effect, ledger string) engine.Agent
 		}{"go": {onStores, goSender}, "exec": {onFile, execSender}} {
 			t.Run(c.name+"/"+name, func(t *testing.T) {
+				t.Parallel()
 				form.on(t, func(t *testing.T, p *place) {
 					ledger := filepath.Join(t.TempDir(), "ledger")
 					c.play(t, p, ledger, func() engine.Agent {
@@ -231,4 +233,25 @@ func lines(t *testing.T, path string) []string {
 		t.Fatal(err)
 	}
 	return strings.Fields(string(b))
+}
+
+// TestC03SilentDeath: a program that is kept over loops, gets one and dies without a
+// word has begun it, and may have done anything. Each time is an attempt, so that the
+// attempts end, and none is made in silence.
+func TestC03SilentDeath(t *testing.T) {
+	for _, code := range []string{"0", "1"} {
+		t.Run("exit "+code, func(t *testing.T) {
+			t.Parallel()
+			onFile(t, func(t *testing.T, p *place) {
+				ran := filepath.Join(t.TempDir(), "ran")
+				a := python(t, "deaf", ran, code)
+				a.Retry = engine.Retry{Attempts: 3, Initial: 1}
+				s := p.run(a, "")
+				p.ends(s, stint.Failed, "3 attempts of loop 2 failed, the last: the agent exited with "+code+" without an end message")
+				if got := lines(t, ran); !slices.Equal(got, []string{"1", "2", "3"}) {
+					t.Errorf("the loop ran as attempt %v\n%s", got, p.journal(s.ID))
+				}
+			})
+		})
+	}
 }

@@ -20,12 +20,20 @@ import (
 // The payload is counted strictly: the results of steps, and of each state only
 // what it has that the one before had not.
 func TestE06LinearGrowth(t *testing.T) {
-	loops := 500
+	t.Parallel()
+	at := []int{125, 250, 251, 301}
 	if long() {
-		loops = 2000
+		at = []int{500, 1000, 2000, 2001, 2201}
 	}
-	t.Run("go", func(t *testing.T) { grows(t, growing(), loops) })
-	t.Run("exec", func(t *testing.T) { grows(t, python(t, "growing"), loops) })
+	for name, agent := range map[string]func(t *testing.T) engine.Agent{
+		"go":   func(*testing.T) engine.Agent { return growing() },
+		"exec": func(t *testing.T) engine.Agent { return python(t, "growing") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			grows(t, agent(t), at)
+		})
+	}
 }
 
 // marks are the loops after which the agents below wait, and the file is measured;
@@ -36,14 +44,18 @@ type marks struct {
 	Bytes int   `json:"bytes"`
 }
 
-// grows drives a session to each mark and measures the file there.
-func grows(t *testing.T, a engine.Agent, loops int) {
+// grows drives a session to each mark and measures the file there. All but the last
+// two are each twice the one before; then comes one loop with a large result, and
+// what follows it.
+func grows(t *testing.T, a engine.Agent, at []int) {
+	t.Helper()
 	p := newPlace(t, "sqlite", t.TempDir())
-	m := marks{At: []int{loops / 4, loops / 2, loops, loops + 1, loops + 201}, Bytes: 1 << 10}
+	m := marks{At: at, Bytes: 1 << 10}
 	sizes := map[int]int64{}
 	var s stint.Session
+	doubled, end := at[:len(at)-2], at[len(at)-1]
 	for i, at := range m.At {
-		if at == loops+1 {
+		if at == doubled[len(doubled)-1]+1 {
 			m.Bytes = 1 << 20
 		} else {
 			m.Bytes = 1 << 10
@@ -67,12 +79,12 @@ func grows(t *testing.T, a engine.Agent, loops int) {
 			t.Errorf("the file has %d bytes after loop %d, for a payload of %d", sizes[at], at, payload)
 		}
 	}
-	for _, n := range []int{loops / 4, loops / 2} {
+	for _, n := range doubled[:len(doubled)-1] {
 		if r := float64(sizes[2*n]) / float64(sizes[n]); r >= 2.2 {
 			t.Errorf("from loop %d to loop %d the file grew to the %.2ffold", n, 2*n, r)
 		}
 	}
-	if s.Totals.Loops != loops+201 {
+	if s.Totals.Loops != end {
 		t.Errorf("%d loops", s.Totals.Loops)
 	}
 	p.close()

@@ -121,6 +121,7 @@ func goWriter(writes []string) engine.Agent {
 // the same on every store, live, after a reload and after a restart
 // (google/adk-python#6728).
 func TestE03NullDeleteNestedReplace(t *testing.T) {
+	t.Parallel()
 	for _, w := range writings(t) {
 		list := "[" + strings.Join(w.writes, ",") + "]"
 		for _, form := range []struct {
@@ -135,7 +136,12 @@ func TestE03NullDeleteNestedReplace(t *testing.T) {
 				continue
 			}
 			t.Run(w.name+"/"+form.name, func(t *testing.T) {
-				onStores(t, func(t *testing.T, p *place) { written(t, p, form.agent(t), len(w.writes), form.want) })
+				on := onStores
+				if form.name != "go" {
+					t.Parallel()
+					on = onFile
+				}
+				on(t, func(t *testing.T, p *place) { written(t, p, form.agent(t), len(w.writes), form.want) })
 			})
 		}
 	}

@@ -65,6 +65,7 @@ func values(t *testing.T) []value {
 // an error at the write that names the path to it, and what was stored before stays
 // as it was (langchain-ai/langgraph#8388, MervinPraison/PraisonAI#5002).
 func TestE07TypesThatJSONDoesNotHaveInGo(t *testing.T) {
+	t.Parallel()
 	onStores(t, func(t *testing.T, p *place) {
 		for _, v := range values(t) {
 			t.Run(v.name, func(t *testing.T) {
@@ -204,6 +205,7 @@ func (v value) leavesCheckpoint(t *testing.T, p *place, s stint.Session) {
 // cannot keep, by the path to it, and an agent may catch that and go on. What was
 // written before it in the same loop stays.
 func TestE07TypesThatJSONDoesNotHaveInPython(t *testing.T) {
+	t.Parallel()
 	onStores(t, func(t *testing.T, p *place) {
 		s := p.run(python(t, "unusual", "caught"), "")
 		p.ends(s, stint.Completed)
@@ -220,7 +222,7 @@ func TestE07TypesThatJSONDoesNotHaveInPython(t *testing.T) {
 			"bytes":    "TypeError: WHAT: $.jobs[3].done: JSON cannot hold a bytes; write it as text, or as base64",
 			"set":      "TypeError: WHAT: $.jobs[3].done: JSON cannot hold a set; write sorted(value) or list(value)",
 			"function": "TypeError: WHAT: $.jobs[3].done: JSON cannot hold a function; was it meant to be called?",
-			"decimal":  "TypeError: WHAT: $.jobs[3].done: JSON cannot hold a Decimal",
+			"decimal":  "TypeError: WHAT: $.jobs[3].done: JSON cannot hold a Decimal; write str(value)",
 			"nan":      "ValueError: WHAT: $.jobs[3].done: JSON cannot hold nan",
 			"cyclic":   "ValueError: WHAT: $.jobs[3].done.self: the value contains itself",
 			"key":      "TypeError: WHAT: $.jobs[3].done[3]: a name in a JSON object is a string, not a int; write str(key)",
@@ -253,6 +255,7 @@ func TestE07TypesThatJSONDoesNotHaveInPython(t *testing.T) {
 // TestE07NotCaughtInPython: a write that is refused fails the loop with the path as
 // its reason, and the checkpoint before is intact.
 func TestE07NotCaughtInPython(t *testing.T) {
+	t.Parallel()
 	for how, text := range map[string]string{
 		"patch":  "TypeError: patch: $.jobs[3].done: JSON cannot hold a set",
 		"result": "result of step make: $.jobs[3].done: JSON cannot hold a set",

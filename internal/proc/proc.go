@@ -150,6 +150,7 @@ type Proc struct {
 	stdout, stderr *output
 	done           chan struct{}
 	exit           Exit
+	unread         int // bytes of the input; -1: nobody knows
 }
 
 // Start starts a program. When ctx ends, the tree gets SIGTERM and after Spec.Grace SIGKILL. It returns an error wrapping
@@ -260,6 +261,36 @@ func (p *Proc) Stdout() io.ReadCloser { return p.stdout.reader() }
 // Stderr is like Stdout for the program's error stream.
 func (p *Proc) Stderr() io.ReadCloser { return p.stderr.reader() }
 
+// CatchUp waits until the reader of Stderr is through with what the program has written to it so far: it has read that and
+// come back for more. It gives up after most, and then returns false; it waits for nothing where the system does not tell
+// what is in a pipe. Call it to bring what was written on two streams into one order; not from the reader of Stderr itself.
+func (p *Proc) CatchUp(most time.Duration) bool {
+	if p.stderr == nil {
+		return true
+	}
+	done := p.stderr.caughtUp()
+	select {
+	case <-done:
+		return true
+	default:
+	}
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// Unread returns, once the tree has ended, how many bytes that were written to Stdin nobody has read. It returns false where
+// that is not known: without a pipe, when Stdin was closed before, and on systems other than Linux.
+func (p *Proc) Unread() (int, bool) {
+	<-p.done
+	return max(p.unread, 0), p.unread >= 0
+}
+
 // Done is closed when the tree has ended and been reaped.
 func (p *Proc) Done() <-chan struct{} { return p.done }
 
@@ -281,7 +312,11 @@ func (p *Proc) Terminate(grace time.Duration) {
 
 // endStreams runs when the tree is gone: whoever still uses a stream is released.
 func (p *Proc) endStreams() {
+	p.unread = -1
 	if p.stdin != nil {
+		if n, ok := unreadInput(p.stdin); ok {
+			p.unread = n
+		}
 		p.stdin.Close()
 	}
 	p.stdout.end()

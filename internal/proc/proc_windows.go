@@ -99,8 +99,12 @@ func resolve(name string, _ []string) (string, error) {
 	return path, nil
 }
 
-// readNow is not reached, because canCut is false.
-func readNow(f *os.File, p []byte) (int, error) { return f.Read(p) }
+// readPipe waits always: what can be cut short is not asked for, because canCut is false.
+func readPipe(f *os.File, p []byte, _ bool, _ func(read func() int)) (int, error) { return f.Read(p) }
+
+func unread(*os.File) (int, bool) { return 0, false }
+
+func unreadInput(*os.File) (int, bool) { return 0, false }
 
 func environ(int) []string { return nil }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -83,9 +85,21 @@ func (s *stdio) closeOurs() {
 type output struct {
 	f     *os.File
 	ended atomic.Bool
+
+	mu      sync.Mutex
+	taken   int64     // bytes read
+	worked  int64     // of those, the ones after which the reader has come back
+	waiting []catchUp // for worked
+
 	// The rest is touched by the reader only.
 	after int  // bytes read since ended
 	eof   bool // f is closed
+}
+
+// catchUp is somebody who waits until the reader is through with so many bytes.
+type catchUp struct {
+	until int64
+	done  chan struct{}
 }
 
 // reader returns a nil interface for a nil output.
@@ -98,16 +112,17 @@ func (o *output) reader() io.ReadCloser {
 
 // Read implements io.Reader.
 func (o *output) Read(p []byte) (int, error) {
+	o.cameBack(false)
 	for len(p) > 0 && !o.eof {
 		var n int
 		var err error
 		if o.ended.Load() {
 			// The deadline that released a waiting read would also fail this one.
 			o.f.SetReadDeadline(time.Time{})
-			n, err = readNow(o.f, p[:min(len(p), afterEnd-o.after)])
+			n, err = readPipe(o.f, p[:min(len(p), afterEnd-o.after)], false, o.took)
 			o.after += n
 		} else {
-			n, err = o.f.Read(p)
+			n, err = readPipe(o.f, p, true, o.took)
 		}
 		switch {
 		case n > 0:
@@ -115,15 +130,52 @@ func (o *output) Read(p []byte) (int, error) {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			continue
 		case err != nil && err != io.EOF:
+			o.cameBack(true)
 			return 0, err
 		}
 		o.eof = true
 		o.f.Close()
+		o.cameBack(true)
 	}
 	if len(p) == 0 {
 		return 0, nil
 	}
 	return 0, io.EOF
+}
+
+// took counts what is read, so that nobody can look while it is neither in the pipe nor counted.
+func (o *output) took(read func() int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.taken += int64(read())
+}
+
+// cameBack notes that the reader is through with what it got; at the end nobody waits any longer.
+func (o *output) cameBack(ended bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.worked = o.taken
+	o.waiting = slices.DeleteFunc(o.waiting, func(c catchUp) bool {
+		if c.until > o.worked && !ended {
+			return false
+		}
+		close(c.done)
+		return true
+	})
+}
+
+// caughtUp returns a channel that is closed when the reader is through with all that is in the pipe now.
+func (o *output) caughtUp() <-chan struct{} {
+	done := make(chan struct{})
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n, ok := unread(o.f)
+	if until := o.taken + int64(n); ok && o.worked < until {
+		o.waiting = append(o.waiting, catchUp{until, done})
+		return done
+	}
+	close(done)
+	return done
 }
 
 // Close implements io.Closer. A program that writes afterwards gets SIGPIPE or EPIPE.

@@ -15,19 +15,23 @@ import (
 // canCut says that a waiting read of a pipe can be interrupted.
 const canCut = true
 
-// readNow reads what is in the pipe without waiting; nothing there reads as zero bytes.
-func readNow(f *os.File, p []byte) (int, error) {
+// readPipe reads what is in the pipe. Where there is nothing, it waits for it, or reads as zero bytes. took is called at
+// the moment of each read, with a reader of the file descriptor.
+func readPipe(f *os.File, p []byte, wait bool, took func(read func() int)) (int, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return 0, err
 	}
 	n, result := 0, error(nil)
 	err = raw.Read(func(fd uintptr) bool {
-		for {
-			if n, result = syscall.Read(int(fd), p); result != syscall.EINTR {
-				return true
+		took(func() int {
+			for {
+				if n, result = syscall.Read(int(fd), p); result != syscall.EINTR {
+					return max(n, 0)
+				}
 			}
-		}
+		})
+		return !wait || result != syscall.EAGAIN
 	})
 	switch {
 	case err != nil:
