@@ -3,8 +3,13 @@ written, with its path, and integers of any size keep their digits."""
 
 from __future__ import annotations
 
+import collections.abc
+import dataclasses
+import enum
+import inspect
 import json
 import math
+import os
 import re
 from typing import Any, Iterator, List, Set, Tuple, Union
 
@@ -245,6 +250,24 @@ def _advice(value: object) -> str:
         return "; write it as text, or as base64"
     if hasattr(value, "isoformat"):
         return "; write value.isoformat()"
+    if type(value).__name__ in ("Decimal", "Fraction", "UUID") or isinstance(value, os.PathLike):
+        return "; write str(value)"
+    if isinstance(value, enum.Enum):
+        return "; write value.value or value.name"
+    if isinstance(value, complex):
+        return "; write [value.real, value.imag]"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return "; write dataclasses.asdict(value)"
+    if hasattr(value, "tolist"):  # an array or a number of numpy
+        return "; write value.tolist()"
+    if inspect.isawaitable(value):
+        return "; it was not awaited: write asyncio.run(...)"
+    if isinstance(value, BaseException):
+        return "; raise it, or write str(value)"
+    if isinstance(value, collections.abc.Mapping):
+        return "; write dict(value)"
+    if isinstance(value, collections.abc.Iterable):
+        return "; write list(value)"
     if callable(value):
         return "; was it meant to be called?"
     return ""

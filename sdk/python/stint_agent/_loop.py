@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 import threading
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Optional
 
 from . import _json
 from ._errors import Definite, Parked, Retry, StepError
@@ -16,7 +17,9 @@ _EFFECTS = ("read", "idempotent", "once")
 _LEVELS = ("debug", "info", "warn", "error")
 _MAX_NAME = 200
 _MAX_GROUP = 1000
-_MAX_ERROR = 64 << 10
+_MAX_ERROR = 60 << 10  # bytes; stint cuts what is much longer
+_NO_WORD = "the step failed without a word"
+_MOST_COMPARED = 1 << 20  # characters of a state that is looked at for changes
 _LOG_PIECE = 256 << 10
 
 
@@ -24,8 +27,8 @@ class Loop:
     """What a loop is given. It is good until the loop function returns.
 
     ``step`` and ``group`` are called one after another, from the thread the loop
-    function runs in. ``patch``, ``replace``, ``log`` and ``progress`` may be called
-    from any thread.
+    function runs in. ``patch`` and ``replace`` are called between steps, ``log`` and
+    ``progress`` at any time, all four from any thread.
     """
 
     def __init__(self, wire: Wire, message: Dict[str, Any], text: str) -> None:
@@ -55,7 +58,9 @@ class Loop:
         self._wire = wire
         self._last_id = 0
         self._lock = threading.Lock()
-        self._in_step = False
+        self._thread = threading.get_ident()
+        self._in_step = ""
+        self._wrote = False
         self._over: Optional[str] = None
         self._parked: Optional[Parked] = None
 
@@ -86,16 +91,17 @@ class Loop:
         outcome = self._steps([Call(name, fn, input, effect, kind)], group=False)[0]
         return outcome.unwrap()
 
-    def group(self, calls: Sequence[Call]) -> List[Any]:
+    def group(self, calls: Iterable[Call]) -> List[Any]:
         """Run several steps at once, each in a thread of its own, and return their
         results in the order of calls. All of them finish before this returns; then
         Parked is raised if one is parked, else the first error in the order of
         calls."""
+        calls = list(calls)
         if not calls:
             return []
         if len(calls) > _MAX_GROUP:
             raise ValueError(f"a group of {len(calls)} steps, and one has at most {_MAX_GROUP}; do it in several")
-        outcomes = self._steps(list(calls), group=True)
+        outcomes = self._steps(calls, group=True)
         for outcome in outcomes:
             if isinstance(outcome.error, Parked):
                 raise outcome.error
@@ -108,13 +114,18 @@ class Loop:
         by names a writer, where several share one loop; two that write the same
         member are a conflict, and the attempt fails. TypeError or ValueError, with
         the path, for what JSON cannot hold: then nothing of this patch counts.
+
+        RuntimeError while a step runs: when the loop is begun again the step is
+        answered from the journal, its function does not run, and what it had written
+        would be lost. Return the value from the step and write it after that.
         """
         if not isinstance(changes, dict):
             raise TypeError(f"patch takes a dict of changes, not a {type(changes).__name__}; replace takes any value")
         self._write_state("patch", changes, by)
 
     def replace(self, state: object, *, by: Optional[str] = None) -> None:
-        """Make state, any JSON value, the one the next loop begins from."""
+        """Make state, any JSON value, the one the next loop begins from. Like
+        ``patch``, not while a step runs."""
         self._write_state("replace", state, by)
 
     def log(self, text: str, level: str = "info") -> None:
@@ -135,15 +146,38 @@ class Loop:
         if by is not None and not isinstance(by, str):
             raise TypeError(f"by is the name of a writer, not a {type(by).__name__}")
         writer = "" if by is None else ',"by":' + quote(by)
-        self._send('{"type":"state","%s":%s%s}' % (how, _json.dumps(value, how), writer))
+        line = '{"type":"state","%s":%s%s}' % (how, _json.dumps(value, how), writer)
+        self._wire.check_process()  # in a forked child the lock may never be free
+        with self._lock:
+            if self._in_step:
+                raise RuntimeError(
+                    f"ctx.{how} while {self._in_step} runs: that would be lost when the loop is begun again; "
+                    f"return the value from the step and call ctx.{how} after it"
+                )
+            self._write(line)
+            self._wrote = True
 
     def _send(self, line: str) -> None:
-        # The lock makes it impossible that a thread that outlives the loop writes
-        # after the loop's end, where stint would take it for a fault.
+        self._wire.check_process()
         with self._lock:
-            if self._over is not None:
-                raise RuntimeError(f"{self._over}; a thread of it still uses its Loop")
-            self._wire.send(line)
+            self._write(line)
+
+    def _write(self, line: str) -> None:
+        # Under the lock, so that a thread that outlives the loop cannot write after
+        # the loop's end, where stint would take it for a fault.
+        if self._over is not None:
+            raise RuntimeError(f"{self._over}; a thread of it still uses its Loop")
+        self._wire.send(line)
+
+    def _lost_change(self) -> bool:
+        """True if the program changed ``state`` itself and wrote nothing: most likely
+        it believes that this is kept."""
+        if self._wrote or len(self.raw_state) > _MOST_COMPARED:
+            return False
+        try:
+            return bool(self.state != _json.loads(self.raw_state))
+        except Exception:  # something is in it that cannot even be compared
+            return True
 
     def _finish(self, line: Optional[str]) -> None:
         """Write the end of the loop, if it has one, and close this object."""
@@ -157,8 +191,13 @@ class Loop:
             raise self._parked
         with self._lock:
             if self._in_step:
-                raise RuntimeError("a step is already running; run steps at once with ctx.group")
-            self._in_step = True
+                raise RuntimeError(f"{self._in_step} is already running; run steps at once with ctx.group")
+            if self._over is None and threading.get_ident() != self._thread:
+                raise RuntimeError(
+                    "a step is begun by the thread that the loop runs in, because its place in the order of steps counts; "
+                    "run steps at once with ctx.group"
+                )
+            self._in_step = "a group" if group else f"step {calls[0].name}"
         try:
             declared = [_Member(self, self._last_id + i, call) for i, call in enumerate(calls, 1)]
             self._last_id += len(declared)
@@ -168,7 +207,7 @@ class Loop:
                 self._send('{"type":"step",%s}' % declared[0].declaration)
             return self._collect(declared, group)
         finally:
-            self._in_step = False
+            self._in_step = ""
 
     def _collect(self, declared: "List[_Member]", group: bool) -> "List[_Outcome]":
         """Take one answer for each member, start those that may run, await them."""
@@ -267,12 +306,15 @@ class _Member:
         try:
             got = self._call(key)
         except Definite as e:
-            self._tell_error(str(e), definite=True, final=e.final)
-            self._fail(StepError(str(e), step=self.call.name), e)
+            self._refuse(_text(e), e, final=e.final)
         except Retry as e:
-            self._tell_error(str(e), retry_after_ms=round(e.seconds * 1000))
+            self._tell_error(_text(e), retry_after_ms=round(e.seconds * 1000))
             self.outcome = _Outcome(None, e)
-        except Exception as e:
+        except BaseException as e:
+            # Also sys.exit() and an interrupt: they say why the step has no result,
+            # and then go their way through the loop.
+            if self.loop._wire.broken is not None:
+                raise
             self._tell_error(_describe(e))
             self.outcome = _Outcome(None, e)
         else:
@@ -294,21 +336,24 @@ class _Member:
         except (TypeError, ValueError) as e:
             # The effect happened, but its result cannot be kept. Doing it again gives
             # no better one, so this is the result, and no attempt mends it.
-            self._tell_error(str(e), definite=True, final=True)
-            self._fail(StepError(str(e), step=self.call.name), e)
+            self._refuse(str(e), e, final=True)
             return
         self.loop._send(line)
         self.outcome = _Outcome(_json.loads(value), None)
 
-    def _fail(self, error: StepError, cause: Exception) -> None:
+    def _refuse(self, text: str, cause: Exception, final: bool) -> None:
+        """Make an error the step's recorded result, in the words that it will have
+        when it comes out of the journal."""
+        text = _recorded(text)
+        self._tell_error(text, definite=True, final=final)
+        error = StepError(text, step=self.call.name)
         error.__cause__ = cause
         self.outcome = _Outcome(None, error)
 
     def _tell_error(
         self, text: str, definite: bool = False, final: bool = False, retry_after_ms: Optional[int] = None
     ) -> None:
-        text = text or "the step failed without a word"
-        line = '{"type":"result","id":%d,"error":%s' % (self.id, quote(text[:_MAX_ERROR]))
+        line = '{"type":"result","id":%d,"error":%s' % (self.id, quote(_recorded(text)))
         if definite:
             line += ',"definite":true'
         if retry_after_ms is not None:
@@ -318,9 +363,25 @@ class _Member:
         self.loop._send(line + "}")
 
 
+def _text(e: BaseException) -> str:
+    try:
+        return str(e)
+    except Exception:  # not even that works
+        return ""
+
+
 def _describe(e: BaseException) -> str:
-    text = str(e)
+    text = _text(e).strip()
     return f"{type(e).__name__}: {text}" if text else type(e).__name__
+
+
+def _recorded(text: str) -> str:
+    """An error's text as the journal keeps it."""
+    text = _json.clean(text.strip() or _NO_WORD)
+    data = text.encode()
+    if len(data) <= _MAX_ERROR:
+        return text
+    return data[: _MAX_ERROR - len("…".encode())].decode("utf-8", "ignore") + "…"
 
 
 def _id(answer: Dict[str, Any]) -> int:
@@ -334,6 +395,8 @@ def _wants_key(fn: Callable[..., object], name: str) -> str:
     variable, so a parameter that has one is left alone."""
     if not callable(fn):
         raise TypeError(f"step {name}: fn is a function, not a {type(fn).__name__}; write lambda: ... around a call")
+    if inspect.iscoroutinefunction(fn):
+        raise TypeError(f"step {name}: fn is an async function, which nobody would await; write lambda: asyncio.run(...)")
     try:
         parameters = inspect.signature(fn).parameters.values()
     except (TypeError, ValueError):  # a built-in that does not tell
@@ -345,9 +408,14 @@ def _wants_key(fn: Callable[..., object], name: str) -> str:
     left = [p for p in required if p not in named]
     if named and not left:
         return "named"
-    if not named and len(left) <= 1 and all(p.kind != p.KEYWORD_ONLY for p in left):
+    if not named and len(left) <= 1 and all(p.kind != p.KEYWORD_ONLY and _KEY.match(p.name) for p in left):
         return "first" if left else ""
     raise TypeError(
-        f"step {name}: fn may take the idempotency key and nothing else; "
-        "bind the other arguments with a lambda or functools.partial"
+        f"step {name}: fn requires {' and '.join(p.name for p in left)}, and all that it is given is the idempotency "
+        "key, to a parameter named key; bind other arguments, as in lambda: fn(x)"
     )
+
+
+# Names that a parameter for the key has. With any other, the function expects
+# something else, such as the step's input, and would take the key for that.
+_KEY = re.compile(r"(\w*_)?[kK]ey\Z|k\Z|_\w*\Z")

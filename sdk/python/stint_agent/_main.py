@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import sys
 import traceback
 from typing import Any, Callable, Dict, Optional
@@ -24,6 +26,7 @@ def main(loop: Callable[[Loop], Optional[Next]]) -> None:
     out of loop ends the process with status 1 and a traceback on stderr; stint
     tries the loop again. Of that, ``Retry`` says when.
     """
+    _check(loop)
     wire = take_over()
     try:
         while True:
@@ -40,8 +43,13 @@ def _serve(wire: Wire, loop: Callable[[Loop], Optional[Next]], message: Dict[str
     end: Optional[str] = None
     try:
         end = _ending(loop(ctx))
+        if ctx._lost_change():
+            ctx.log("ctx.state was changed, and that is not kept; call ctx.replace(ctx.state), or ctx.patch", "warn")
     except Parked:
-        pass
+        if ctx._parked is None and wire.broken is None:
+            traceback.print_exc()
+            ctx._finish(None)
+            _leave("the program raised Parked itself; return Wait.for_message() or Wait.until() to have the session wait")
     except Retry as e:
         ms = str(round(e.seconds * 1000))
         end = _end("fail", "", reason=_line(str(e)), retry_after_ms=ms)
@@ -54,6 +62,19 @@ def _serve(wire: Wire, loop: Callable[[Loop], Optional[Next]], message: Dict[str
         _leave(wire.broken)
     # A loop that was told to park has no end, whatever it made of that.
     ctx._finish(None if ctx._parked is not None else end)
+
+
+def _check(loop: object) -> None:
+    """Refuse what cannot be served, while there is a person to tell it to."""
+    if not callable(loop):
+        raise TypeError(f"main takes the loop function itself, not a {type(loop).__name__}: stint.main(loop)")
+    if inspect.iscoroutinefunction(loop):
+        raise TypeError("main takes an ordinary function; write stint.main(lambda ctx: asyncio.run(loop(ctx)))")
+    if os.isatty(0):
+        _leave(
+            "this program is an agent, which stint starts and talks to over stdin and stdout; "
+            "name it in stint.yaml, and use: stint run AGENT"
+        )
 
 
 def _open(wire: Wire, message: Dict[str, Any], text: str) -> Loop:
@@ -72,6 +93,8 @@ def _open(wire: Wire, message: Dict[str, Any], text: str) -> Loop:
 def _ending(how: Optional[Next]) -> str:
     if how is None:
         how = Continue()
+    if isinstance(how, type) and issubclass(how, Next):
+        raise TypeError(f"a loop returned the class {how.__name__} itself; call it: {how.__name__}(...)")
     if not isinstance(how, Next):
         raise TypeError(
             f"a loop returns Continue, Complete, Wait, Fail or None, not {type(how).__name__}; "

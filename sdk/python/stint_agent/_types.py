@@ -72,7 +72,7 @@ class Usage:
         out: Dict[str, object] = {}
         for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"):
             count = getattr(self, name)
-            if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 1 << 63:
+            if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 1 << 53:
                 raise ValueError(f"usage: {name} is a count of tokens, not {count!r}")
             if count:
                 out[name] = count

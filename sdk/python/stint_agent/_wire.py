@@ -23,6 +23,7 @@ class Wire:
         self._reader = reader
         self._writer = writer
         self._lock = threading.Lock()
+        self._pid = os.getpid()
         self.broken: Optional[str] = None
         """Why nothing can be sent or received any more; None while all is well."""
 
@@ -78,15 +79,31 @@ class Wire:
         self.broken = f"protocol error: {what}"
         return ProtocolError(self.broken)
 
+    def check_process(self) -> None:
+        """RuntimeError in a child that was forked: it has the pipes too, and stint
+        would take what both write for the words of one."""
+        if os.getpid() != self._pid:
+            raise RuntimeError(
+                "a child process cannot talk to stint; give its result back to the process that stint started, and use ctx there"
+            )
+
     def _alive(self) -> None:
+        self.check_process()
         if self.broken is not None:
             raise Parked(self.broken)
+
+
+_taken = False
 
 
 def take_over() -> Wire:
     """Move the protocol's two pipes to descriptors that no child inherits. From here
     on, descriptor 0 reads nothing and descriptor 1 is stderr, so that neither a
     stray print nor a child process can take part in the protocol."""
+    global _taken
+    if _taken:
+        raise RuntimeError("stint.main was called before; a program calls it once, and it serves every loop")
+    _taken = True
     reader = os.fdopen(os.dup(0), "rb", 1 << 16)
     writer = os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)

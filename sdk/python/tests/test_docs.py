@@ -11,7 +11,7 @@ import tempfile
 import unittest
 from typing import Dict, List, Set
 
-from tests.fake import PATIENCE, SDK, Agent, golden, loop
+from tests.fake import PATIENCE, SDK, Agent, golden, loop, prompt
 
 DOCS = SDK.parent.parent / "docs"
 TEXT = (DOCS / "exec-protocol.md").read_text(encoding="utf-8")
@@ -88,6 +88,33 @@ class Docs(unittest.TestCase):
                         self.assertEqual(a.recv()["type"], "state")
                         self.assertEqual(a.recv()["outcome"], outcome)
                     self.assertEqual(a.gone(), (0, ""))
+
+    def test_readme(self) -> None:
+        """The program at the top of the SDK's own page, with a shop that sells."""
+        text = (SDK / "README.md").read_text(encoding="utf-8")
+        (program,) = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+        shop = """
+class shop:
+    find = staticmethod(lambda order: {"order": order, "cents": 2100})
+    refund = staticmethod(lambda order, idempotency_key: [order, idempotency_key])
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "agent.py"
+            script.write_text(shop + program, encoding="utf-8")
+            with Agent(script) as a:
+                a.send(loop('{"refunded":["A-17"]}', inbox=[prompt("A-18")]))
+                found = {"order": "A-18", "cents": 2100}
+                step = a.recv()
+                self.assertEqual((step["name"], step["effect"], step["input"]), ("find order", "read", "A-18"))
+                a.proceed(1)
+                self.assertEqual(a.recv()["result"], found)
+                step = a.recv()
+                self.assertEqual((step["name"], step["effect"], step["input"]), ("refund", "idempotent", found))
+                a.proceed(2, "key-2")
+                self.assertEqual(a.recv()["result"], ["A-18", "key-2"])
+                self.assertEqual(a.recv()["patch"], {"refunded": ["A-17", "A-18"]})
+                self.assertEqual(a.recv()["wait"], {"for": "message", "what": "the next order"})
+                self.assertEqual(a.close(), (0, ""))
 
     def test_shell_agent(self) -> None:
         for answer, want in (

@@ -364,7 +364,7 @@ class Refused(unittest.TestCase):
             self.assertEqual(step["name"], "outer")
             a.proceed(step["id"])
             self.assertEqual(
-                a.recv()["error"], "RuntimeError: a step is already running; run steps at once with ctx.group"
+                a.recv()["error"], "RuntimeError: step outer is already running; run steps at once with ctx.group"
             )
             self.assertEqual(a.recv(), {"type": "end", "outcome": "complete", "reason": "[]", "result": True})
             self.assertEqual(a.close()[0], 0)

@@ -6,17 +6,29 @@ import enum
 import functools
 import json
 import math
+import pathlib
 import random
 import unittest
 from collections import OrderedDict
 from datetime import datetime, timezone
 from decimal import Decimal
+from types import MappingProxyType as mappingproxy
 from typing import Any, Callable, List, Tuple, Type
 
 import stint_agent as stint
 from stint_agent import _json
 from stint_agent._loop import _wants_key
 from stint_agent._types import parse_time
+
+
+class Plain(enum.Enum):
+    A = 1
+
+
+class Array:
+    """Like a number or an array of numpy."""
+
+    def tolist(self) -> object: ...
 
 
 def value(r: random.Random, depth: int = 0) -> Any:
@@ -93,7 +105,16 @@ class Writing(unittest.TestCase):
         self.refused(TypeError, {"a b": b"x"}, '["a b"]: JSON cannot hold a bytes; write it as text')
         self.refused(TypeError, [datetime(2026, 1, 1)], "[0]: JSON cannot hold a datetime; write value.isoformat()")
         self.refused(TypeError, {"f": print}, ".f: JSON cannot hold a builtin_function_or_method; was it meant")
-        self.refused(TypeError, {"d": Decimal(1)}, ".d: JSON cannot hold a Decimal")
+        self.refused(TypeError, {"d": Decimal(1)}, ".d: JSON cannot hold a Decimal; write str(value)")
+        self.refused(TypeError, {"p": pathlib.Path("a")}, ".p: JSON cannot hold a PosixPath; write str(value)")
+        self.refused(TypeError, (n for n in (1, 2)), ": JSON cannot hold a generator; write list(value)")
+        self.refused(TypeError, {"m": mappingproxy({})}, ".m: JSON cannot hold a mappingproxy; write dict(value)")
+        self.refused(TypeError, [{}.keys()], "[0]: JSON cannot hold a dict_keys; write list(value)")
+        self.refused(TypeError, {"e": Plain.A}, ".e: JSON cannot hold a Plain; write value.value or value.name")
+        self.refused(TypeError, {"e": OSError("x")}, ".e: JSON cannot hold a OSError; raise it, or write str(value)")
+        self.refused(TypeError, stint.Usage(), ": JSON cannot hold a Usage; write dataclasses.asdict(value)")
+        self.refused(TypeError, {"a": Array()}, ".a: JSON cannot hold a Array; write value.tolist()")
+        self.refused(TypeError, 1j, ": JSON cannot hold a complex; write [value.real, value.imag]")
         self.refused(TypeError, {"a": {3: 1}}, ".a[3]: a name in a JSON object is a string, not a int; write str(key)")
         self.refused(TypeError, {None: 1}, "[None]: a name")
         self.refused(TypeError, {True: 1}, "[True]: a name")
@@ -176,7 +197,7 @@ class Types(unittest.TestCase):
         for bad in ("", "1e3", "-1", "$3", "0.1234567890", -1, math.nan, math.inf, True, 9 * 10**9, "9000000000", []):
             with self.subTest(bad), self.assertRaises(ValueError):
                 stint.Usage(cost=bad).to_json()
-        for count in (-1, 1.5, True, "1", 1 << 63):
+        for count in (-1, 1.5, True, "1", 1 << 53):
             with self.subTest(count), self.assertRaises(ValueError):
                 stint.Usage(output_tokens=count).to_json()  # type: ignore[arg-type]
 
@@ -208,7 +229,7 @@ class Types(unittest.TestCase):
         class Thing:
             def bare(self) -> None: ...
             def keyed(self, key: str) -> None: ...
-            def __call__(self, anything: str) -> None: ...
+            def __call__(self, idempotency_key: str) -> None: ...
 
         def two(a: int, key: str) -> None: ...
         def only_named(*, key: str) -> None: ...
@@ -218,6 +239,7 @@ class Types(unittest.TestCase):
         good: List[Tuple[Callable[..., object], str]] = [
             (lambda: 1, ""),
             (lambda k: 1, "first"),
+            (lambda _: 1, "first"),
             (lambda key: 1, "named"),
             (lambda i=3: 1, ""),
             (lambda *args, **kwargs: 1, ""),
@@ -231,7 +253,10 @@ class Types(unittest.TestCase):
         ]
         for fn, want in good:
             self.assertEqual(_wants_key(fn, "s"), want, fn)
-        bad: List[Any] = [two, other_keyword, lambda a, b: 1, 3]
+        async def later() -> None: ...
+
+        # The last takes what it would be given for the URL.
+        bad: List[Any] = [two, other_keyword, lambda a, b: 1, 3, later, functools.partial(later), lambda url: 1]
         for fn in bad:
             with self.subTest(fn), self.assertRaisesRegex(TypeError, "step s: fn"):
                 _wants_key(fn, "s")
