@@ -40,8 +40,9 @@ type Loop interface {
 	// Do runs fn as a durable step and returns its result. Where the journal already
 	// has the step's result, that is returned and fn does not run. key is the
 	// idempotency key to hand to the outside: the same over attempts, restarts and
-	// machines. ErrParked means: return it. Other errors are fn's own, or [Invalid]
-	// for a step that breaks a rule, or [Limit] for a result beyond 32 MiB.
+	// machines. ErrParked means: return it. Other errors are fn's own, a [Definite] one
+	// in its recorded form; or [Invalid] for a step that breaks a rule; or [Limit] for an
+	// input or a result beyond 32 MiB.
 	Do(ctx context.Context, s Step, fn func(ctx context.Context, key string) (Result, error)) (Result, error)
 	// DoAll runs fn for each of steps as one group, concurrently, and returns the
 	// results in the order of steps. The error is the first in that order.
@@ -83,10 +84,10 @@ const (
 // same call must describe the same step: another name, kind or input is a
 // divergence, and the session waits for a person with both sides shown.
 type Step struct {
-	Name   string          `json:"name"` // 1 to 200 characters, shown to people: "github.list_issues"
+	Name   string          `json:"name"` // 1 to 200 characters of UTF-8, shown to people: "github.list_issues"
 	Kind   StepKind        `json:"kind"`
 	Effect Effect          `json:"effect"`
-	Input  json.RawMessage `json:"input,omitempty"` // JSON; journaled with the step
+	Input  json.RawMessage `json:"input,omitempty"` // JSON, at most 32 MiB; journaled with the step
 	// Timeout bounds one execution; 0: ten minutes. A Once step that runs into it is in doubt.
 	Timeout time.Duration `json:"-"`
 }
@@ -97,12 +98,15 @@ type Result struct {
 	Usage Usage
 }
 
-// Next is how a loop ended well.
+// Next is how a loop ended well. One that cannot be recorded (a value that is not JSON
+// or too large, an outcome or a wait that there is not) is a failed attempt of the loop
+// instead, and the error names the member.
 type Next struct {
 	// State is what the next loop starts from: JSON, at most 32 MiB. nil keeps the
 	// state as it is.
 	State json.RawMessage
-	// Wait parks the session; nil goes on with the next loop at once.
+	// Wait parks the session; nil goes on with the next loop at once. Its Since and Step
+	// are the engine's. A wait for a time or a retry needs Until.
 	Wait *Wait
 	// End ends the session with this loop; it wins over Wait.
 	End *End
@@ -112,9 +116,9 @@ type Next struct {
 
 // End is how a session ends.
 type End struct {
-	Outcome Status // Completed, Failed or Stopped; empty: Completed
-	Reason  string // one line
-	Result  json.RawMessage
+	Outcome Status          // Completed, Failed or Stopped; empty: Completed
+	Reason  string          // one line, at most 1,000 bytes; longer ones are cut
+	Result  json.RawMessage // JSON, at most 32 MiB
 }
 
 // Do runs fn as a durable step whose result is a Go value, stored as JSON. A value

@@ -118,6 +118,10 @@ func Fail(err error) error { return &steer{err: err, final: true} }
 
 // Definite returns err as the known outcome of a step: the effect did not happen,
 // or it happened and failed, and either way nothing is in doubt. It is journaled
-// as the step's result, so a loop that is begun again gets the same error. Errors
-// of a [Once] step that are not wrapped so leave the step in doubt.
+// as the step's result, and what the agent gets is what is journaled, at once and in
+// every loop that is begun again: an error with the same text (as valid UTF-8; what is
+// beyond 64 KiB is cut, and says so), with the [Code] and the Hint of the first [Error]
+// in it, and with what [Retry] and [Fail] asked for. Other types are not kept: ask
+// errors.Is for codes. Errors of a [Once] step that are not wrapped so leave the step
+// in doubt.
 func Definite(err error) error { return &steer{err: err, definite: true} }

@@ -3,6 +3,7 @@ package stint
 import (
 	"encoding/json"
 	"time"
+	"unicode/utf8"
 )
 
 // MessageKind says what a message asks for.
@@ -37,4 +38,35 @@ type Message struct {
 	At   time.Time       `json:"at"`             // set by the store
 	Data json.RawMessage `json:"data,omitempty"` // the verb's arguments, a journal.Command
 	Body []byte          `json:"-"`              // a prompt's text or JSON, byte for byte
+}
+
+// Bounds of what names a message and its sender, in bytes, and of the arguments of a
+// prompt, which has its body besides.
+const (
+	maxMessageID  = 255
+	maxActor      = 200
+	maxPromptData = 16 << 10
+)
+
+// Check says what is wrong with m apart from what its kind asks: an id has 1 to 255
+// bytes, a sender at most 200, both valid UTF-8; the Data of a prompt has at most 16
+// KiB. The error is [Invalid]. A message that does not pass is refused when the
+// session's runner takes it, so a sender asks first.
+func (m *Message) Check() error {
+	switch {
+	case m.ID == "" || len(m.ID) > maxMessageID || !utf8.ValidString(m.ID):
+		return Invalid.Errorf("message", "its id has %d bytes; an id is 1 to %d bytes of UTF-8", len(m.ID), maxMessageID)
+	case !m.Kind.Control() && len(m.Data) > maxPromptData:
+		return Invalid.Errorf("message", "its data has %d bytes beside its body; at most %d fit", len(m.Data), maxPromptData)
+	}
+	return m.From.Check()
+}
+
+// Check says whether a can stand in an entry: at most 200 bytes of valid UTF-8, or
+// nothing at all. The error is [Invalid].
+func (a Actor) Check() error {
+	if len(a) > maxActor || !utf8.ValidString(string(a)) {
+		return Invalid.Errorf("actor", "the name of who acts has %d bytes; it is at most %d bytes of UTF-8", len(a), maxActor)
+	}
+	return nil
 }

@@ -3,12 +3,13 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/faultpoint"
+	"github.com/stint-dev/stint/internal/jsonx"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -55,7 +56,7 @@ func command(m stint.Message) (c journal.Command) {
 			return journal.Command{}
 		}
 	}
-	c.Reason = clip(c.Reason, 1000)
+	c.Reason = clip(firstLine(c.Reason), 1000)
 	return c
 }
 
@@ -110,28 +111,6 @@ func stops(m *stint.Message) *parking {
 	return nil
 }
 
-// futile reports whether a restart or a rollback will be refused, so that it does not
-// break off the loop that runs.
-func (d *driver) futile(m *stint.Message) bool {
-	s := d.w.session()
-	return d.refusal(&s, command(*m)) != ""
-}
-
-// refusal is why the session cannot be taken back as c asks; empty: it can.
-func (d *driver) refusal(s *stint.Session, c journal.Command) string {
-	head := s.Head
-	if head == d.foundLost {
-		head-- // what this claim itself had to say of the one before is no news
-	}
-	switch {
-	case c.Head != 0 && c.Head != s.Head && c.Head != head:
-		return fmt.Sprintf("the plan was made at entry %d, the journal is at %d: look again", c.Head, s.Head)
-	case c.From != nil && (*c.From < 0 || *c.From > s.Checkpoint.Loop):
-		return fmt.Sprintf("there is no completed loop %d; loops 1 to %d are completed", *c.From, s.Checkpoint.Loop)
-	}
-	return ""
-}
-
 func canceled(m *stint.Message, c journal.Command) string {
 	s := "by " + string(m.From)
 	if c.Reason != "" {
@@ -147,28 +126,60 @@ func or(s, def string) string {
 	return s
 }
 
-// control acts on the control messages of a session whose loop is not running. It
-// returns how the session stops, if one of them stops it.
-func (d *driver) control() (*parking, error) {
+// control acts on the control messages of a session whose loop is not running, all of
+// them: one that parks or ends the session does not keep back those behind it.
+func (d *driver) control() error {
 	for {
 		m, ok := d.nextControl()
 		if !ok {
-			return nil, nil
+			return nil
 		}
 		s := d.w.session()
-		if s.Status.Ended() && m.Kind != stint.Restart && m.Kind != stint.Rollback {
-			if err := d.refuse(m, "the session has ended ("+string(s.Status)+")"); err != nil {
-				return nil, err
-			}
-			continue
+		why, err := d.unfit(&s, m)
+		switch p := stops(&m); {
+		case err != nil:
+		case why != "":
+			err = d.refuse(m, why)
+		case p != nil && !p.again:
+			err = d.record(p)
+		default:
+			err = d.obey(&s, m)
 		}
-		if p := stops(&m); p != nil && !p.again {
-			return p, nil
-		}
-		if err := d.obey(&s, m); err != nil {
-			return nil, err
+		if err != nil {
+			return err
 		}
 	}
+}
+
+// unfit is why m cannot be obeyed as things stand, whatever it asks in particular;
+// empty: it can.
+func (d *driver) unfit(s *stint.Session, m stint.Message) (string, error) {
+	back := m.Kind == stint.Restart || m.Kind == stint.Rollback
+	if s.Status.Ended() && !back {
+		return "the session has ended (" + string(s.Status) + ")", nil
+	}
+	if err := m.Check(); err != nil {
+		return plain(err), nil
+	}
+	if m.Kind != stint.Stop && m.Kind != stint.Kill { // to end a session needs no arguments
+		if err := jsonx.Check(m.Data, jsonx.Limits{}); len(m.Data) > 0 && err != nil {
+			return "its arguments are not one JSON value: " + err.Error(), nil
+		}
+	}
+	if s.Status != stint.Waiting || s.Wait.For != stint.ForDoubt {
+		return "", nil
+	}
+	switch c := command(m); {
+	case m.Kind == stint.Pause, m.Kind == stint.Interrupt:
+		return "the session is parked already, and its question stays open: " + s.Wait.What, nil
+	case m.Kind == stint.Resume, m.Kind == stint.Restart && c.From == nil && c.State == nil:
+		doubts, err := d.doubts(s)
+		if err != nil || len(doubts) == 0 {
+			return "", err // the agent's step differs from the recorded one: it may have been mended
+		}
+		return fmt.Sprintf("%s in doubt: say what became of %s first", named(doubts), it(len(doubts))), nil
+	}
+	return "", nil
 }
 
 // obey does what a message asks that does not stop the session.
@@ -209,38 +220,31 @@ func (d *driver) take(m stint.Message, why string) error {
 	}
 	s := d.w.session()
 	pos := stint.Position{Loop: s.At.Loop, Attempt: s.At.Attempt}
-	t := journal.Taken{ID: m.ID, Kind: m.Kind, From: m.From, At: m.At, Data: m.Data, Why: clip(why, 1000)}
+	from := stint.Actor(clip(string(m.From), maxName)) // one that is too long is refused, which is an entry too
+	t := journal.Taken{ID: clip(m.ID, 255), Kind: stint.MessageKind(clip(string(m.Kind), maxName)), From: from, At: m.At, Data: m.Data, Why: clip(why, 1000)}
 	body := m.Body
-	if len(t.Data) > maxTakenData {
-		body, t.Data, t.Long = t.Data, nil, true
+	if len(t.Data) > maxTakenData || len(t.Data) > 0 && !json.Valid(t.Data) {
+		if t.Long = m.Kind.Control(); t.Long {
+			body = t.Data
+		}
+		t.Data = nil
 	}
-	if _, err := d.w.add(journal.Draft{Kind: kind, Pos: pos, Actor: m.From, Body: body, Data: t}); err != nil {
-		return err
-	}
-	d.w.take(m.ID)
-	return nil
+	_, err := d.w.add(journal.Draft{Kind: kind, Pos: pos, Actor: from, Body: body, Data: t}, m.ID)
+	d.drop(m.ID)
+	return err
+}
+
+// drop makes sure that a message is not acted on again in this drive.
+func (d *driver) drop(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen[id] = true
+	d.inbox = slices.DeleteFunc(slices.Clone(d.inbox), func(m stint.Message) bool { return m.ID == id })
 }
 
 // maxTakenData is how long a message's arguments may be to lie in an entry's data;
 // longer ones are its body, which a control message does not have.
 const maxTakenData = 16 << 10
-
-// say records the prompt that came inside a restart. It is for the first loop that
-// begins after it: an open loop has recorded steps that were made without it, and
-// every attempt at a loop sees the same inbox.
-func (d *driver) say(m stint.Message, c journal.Command) error {
-	if c.Say == "" {
-		return nil
-	}
-	s := d.w.session()
-	pos := stint.Position{Loop: s.Checkpoint.Loop + 1}
-	if s.At.Open {
-		pos.Loop = s.At.Loop + 1
-	}
-	_, err := d.w.add(journal.Draft{Kind: stint.MessageTaken, Pos: pos, Actor: m.From, Body: []byte(c.Say),
-		Data: journal.Taken{ID: m.ID + "/say", Kind: stint.Prompt, From: m.From, At: m.At}})
-	return err
-}
 
 func (d *driver) refuse(m stint.Message, why string) error { return d.take(m, why) }
 
@@ -258,12 +262,19 @@ func (d *driver) takePrompts(pos stint.Position) ([]stint.Message, error) {
 	}
 	d.inbox = rest
 	d.mu.Unlock()
+	good := prompts[:0:0]
 	for _, m := range prompts {
-		if err := d.take(m, ""); err != nil {
+		why := ""
+		if err := m.Check(); err != nil {
+			why = plain(err)
+		} else {
+			good = append(good, m)
+		}
+		if err := d.take(m, why); err != nil {
 			return nil, err
 		}
 	}
-	return prompts, nil
+	return good, nil
 }
 
 // firstInput is the input of the session as a message.
@@ -366,6 +377,9 @@ func (d *driver) resolve(s *stint.Session, m stint.Message, c journal.Command) e
 	body := []byte(nil)
 	switch c.Verdict {
 	case journal.Happened:
+		if err := checkValue("the result", c.Result); err != nil {
+			return d.refuse(m, plain(err))
+		}
 		if body = c.Result; body == nil {
 			body = []byte("null")
 		}
@@ -390,75 +404,6 @@ func (d *driver) resolve(s *stint.Session, m stint.Message, c journal.Command) e
 		return err
 	}
 	_, err = d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: d.here(), Actor: m.From, Data: journal.Resumed{Why: "resolved"}})
-	return err
-}
-
-// goBack restarts the session, or rolls it back.
-func (d *driver) goBack(s *stint.Session, m stint.Message, c journal.Command) error {
-	if why := d.refusal(s, c); why != "" {
-		return d.refuse(m, why)
-	}
-	if c.From == nil && m.Kind == stint.Restart && c.State == nil {
-		return d.restartHere(s, m, c)
-	}
-	from := s.Checkpoint.Loop
-	if c.From != nil {
-		from = *c.From
-	}
-	if err := d.w.sync(); err != nil { // the journal is read: it must have what this drive made
-		return err
-	}
-	cp, err := d.e.checkpointAt(d.io, s, from)
-	if errors.Is(err, stint.NotFound) {
-		return d.refuse(m, errors.Unwrap(err).Error())
-	}
-	if err != nil {
-		return err
-	}
-	if err := d.take(m, ""); err != nil {
-		return err
-	}
-	data := journal.LineStarted{From: from, Checkpoint: cp, Reason: c.Reason, Plan: c.Plan, Park: m.Kind == stint.Rollback}
-	var body []byte
-	if c.State != nil {
-		data.State, body, err = journal.WriteState(stint.Checkpoint{}, nil, c.State, nil)
-		if err != nil {
-			return err
-		}
-	}
-	pos := stint.Position{Loop: from}
-	if _, err := d.w.add(journal.Draft{Kind: stint.LineStarted, Pos: pos, Actor: m.From, Data: data, Body: body}); err != nil {
-		return err
-	}
-	if err := d.say(m, c); err != nil {
-		return err
-	}
-	return d.afterMove(c)
-}
-
-// restartHere goes on from the newest checkpoint, on the same line: the loop that
-// was open begins again with its finished steps answered.
-func (d *driver) restartHere(s *stint.Session, m stint.Message, c journal.Command) error {
-	if err := d.take(m, ""); err != nil {
-		return err
-	}
-	if err := d.say(m, c); err != nil || s.Status == stint.Pending {
-		return err
-	}
-	_, err := d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: d.here(), Actor: m.From, Data: journal.Resumed{Why: "restart", Reason: c.Reason}})
-	return err
-}
-
-// afterMove takes up the state of the checkpoint that the session now stands on.
-func (d *driver) afterMove(c journal.Command) error {
-	s := d.w.session()
-	d.place = s.At
-	if c.State != nil {
-		d.state = c.State
-		return nil
-	}
-	var err error
-	d.state, err = d.e.state(d.io, &s)
 	return err
 }
 

@@ -32,6 +32,9 @@ func (l *loop) doubt(c *call, cause error) {
 			return err
 		})
 		if err == nil {
+			err = checkValue("the result", r) // from outside: a person looks at what cannot be recorded
+		}
+		if err == nil {
 			verdict, result = v, r
 		}
 	}

@@ -7,14 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/faultpoint"
-	"github.com/stint-dev/stint/internal/jsonx"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -22,29 +20,32 @@ import (
 // it is given back.
 type driver struct {
 	e      *Engine
-	lease  stint.Lease
+	claim  // what it drives by
 	w      *writer
 	agent  Agent
 	family stint.ID
 	fresh  *stint.Session // as this engine has just created it; nil: read it
 	input  *stint.Message // what session.created carries
 	place  stint.Place    // of the loop under way
-	prior  stint.Prior    // how the lease before this one ended
-	// claimed is when the lease began, on this process's clock.
-	claimed time.Time
-	state   json.RawMessage
-	io      context.Context // of reads and commits; never canceled
-	ctx     context.Context // of the agent
-	cancel  context.CancelCauseFunc
-	once    atomic.Int32 // once steps under way
-	toldOf  stint.Seq    // the head that an observer was told of
-	// foundLost is the entry in which this claim recorded the loss of the lease before.
-	foundLost stint.Seq
-
-	leaving atomic.Bool // the lease is being given back
-
+	state  json.RawMessage
+	io     context.Context // of reads and commits; never canceled
+	ctx    context.Context // of the agent
+	cancel context.CancelCauseFunc
+	once   atomic.Int32 // once steps under way
+	skips  []skip       // what the line must not do; nil: not read
+	toldOf stint.Seq    // the head that an observer was told of
 	signals
 	pulse pulse
+}
+
+// claim is what a driver knows of its lease.
+type claim struct {
+	lease     stint.Lease
+	prior     stint.Prior // how the lease before this one ended
+	claimed   time.Time   // when it began, on this process's clock
+	foundLost stint.Seq   // the entry in which the loss of the lease before is recorded
+	leaving   atomic.Bool // it is being given back
+	serves    bool        // a session that is given back may be claimed here again at once
 }
 
 // signals is what reaches a driver from other goroutines.
@@ -53,6 +54,7 @@ type signals struct {
 	inbox    []stint.Message // read, not taken
 	seen     map[string]bool // ids of those taken in this drive
 	draining bool
+	drained  chan struct{} // closed with draining
 	timed    bool          // a stop's grace runs
 	grace    time.Duration // of the agent
 	lostErr  error
@@ -68,6 +70,7 @@ type parking struct {
 	again bool // a message has to be acted on between loops, and the drive goes on
 	lost  bool
 	by    *stint.Message // the message that asked for it
+	hint  string         // of the error that led to it
 }
 
 // errStop cancels an agent whose session must stop now.
@@ -110,13 +113,10 @@ func (d *driver) pass(settle bool) (done bool, err error) {
 	} else if err := d.readInbox(); err != nil {
 		return false, err
 	}
-	p, err := d.control()
-	if err != nil {
+	if err := d.control(); err != nil {
 		return false, err
 	}
-	if p == nil {
-		p = d.wake()
-	}
+	p := d.wake()
 	s := d.w.session()
 	switch {
 	case p != nil:
@@ -159,12 +159,32 @@ func (d *driver) quit(err error) error {
 	}
 	s := d.w.session()
 	if s.Status == stint.Waiting || s.Status.Ended() {
+		d.rest()
 		_ = d.giveBack()
 		return err
 	}
-	wait := &stint.Wait{For: stint.ForRetry, Until: faultpoint.Now().Add(d.e.unfitFor(s.ID)), What: "it could not be begun: " + oneLine(err)}
-	_ = d.leave(&parking{wait: wait})
+	wait := &stint.Wait{For: stint.ForRetry, Until: faultpoint.Now().Add(d.e.unfitFor(s.ID, 5*time.Minute)), What: "it could not be begun: " + oneLine(err)}
+	_ = d.leave(&parking{wait: wait, hint: hintOf(err)})
 	return err
+}
+
+// maxRest is the longest that a session is held which cannot be parked.
+const maxRest = 10 * time.Second
+
+// rest holds on to a session that waits or has ended, and whose messages could not be
+// acted on. It cannot be parked for a time, as it is; given back at once it would be
+// claimed at once, for as long as the error lasts.
+func (d *driver) rest() {
+	if !d.serves {
+		return // whoever asked for it is told
+	}
+	t := time.NewTimer(d.e.unfitFor(d.lease.Session, maxRest))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-d.drained:
+	case <-d.e.ctx.Done():
+	}
 }
 
 // giveBack releases the lease without an entry of its own.
@@ -179,6 +199,10 @@ func (d *driver) giveBack() error {
 	}
 	faultpoint.Hit(faultpoint.RecordedNotAcked)
 	d.told()
+	s := d.w.session()
+	if t, ok := s.Ready(); ok && s.Status == stint.Waiting {
+		d.e.wakeAt(t)
+	}
 	return nil
 }
 
@@ -220,6 +244,9 @@ func (d *driver) load(settle bool) error {
 	if d.state, err = d.e.state(d.io, s); err != nil {
 		return err
 	}
+	if err := d.loadSkips(s); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	d.grace = d.agent.grace()
 	d.mu.Unlock()
@@ -240,7 +267,7 @@ func (d *driver) loops() (bool, error) {
 			return false, err
 		}
 		if p != nil && !p.again {
-			return true, d.leave(p)
+			return d.leaves(p)
 		}
 		if p != nil || d.hasControl() {
 			return false, d.leaveLoop()
@@ -254,6 +281,24 @@ func (d *driver) loops() (bool, error) {
 		d.told()
 		faultpoint.Hit(faultpoint.AtLoopEnd)
 	}
+}
+
+// leaves stops the session as p says, and gives it back unless there are messages that
+// have to be acted on, such as a stop that followed a pause: a session that is parked
+// may lie where no runner comes by.
+func (d *driver) leaves(p *parking) (bool, error) {
+	if p.by != nil {
+		d.drop(p.by.ID)
+	}
+	if p.drain || p.lost || !d.hasControl() {
+		return true, d.leave(p)
+	}
+	err := d.record(p)
+	d.mu.Lock()
+	d.over = nil
+	d.mu.Unlock()
+	d.watch()
+	return false, err
 }
 
 // leaveLoop ends the running attempt without counting it, where a message has to be
@@ -301,7 +346,7 @@ func (d *driver) begin(why string) (*loop, error) {
 			pos.Attempt--
 		}
 	}
-	l := &loop{d: d, state: d.state, past: past{}}
+	l := &loop{d: d, state: d.state, past: past{}, begun: time.Now()}
 	d.place = s.At
 	d.place.Loop = pos.Loop
 	if pos.Loop == 1 {
@@ -362,41 +407,23 @@ func (d *driver) close(l *loop, next stint.Next, err error) (*parking, error) {
 		if p := l.past.left(l.step); p != nil {
 			return l.skipped(p), nil
 		}
-		var ref journal.StateRef
-		var body []byte
-		next.State = bytes.Clone(next.State) // an agent may use its buffer again
-		if ref, body, err = d.newState(next.State); err == nil {
-			return d.complete(l, next, ref, body)
-		}
-		if stint.CodeOf(err) == stint.Corrupt || stint.CodeOf(err) == stint.Unavailable {
-			return nil, err
-		}
-		err = stint.Fail(err)
+		err = checkNext(&next)
 	}
-	return d.failed(err)
-}
-
-// newState encodes the state that a loop returned.
-func (d *driver) newState(state json.RawMessage) (journal.StateRef, []byte, error) {
-	s := d.w.session()
-	if state == nil {
-		return journal.StateRef{Enc: journal.Same, Size: s.Checkpoint.Size}, nil, nil
+	if err != nil {
+		return d.failed(err)
 	}
-	if len(state) > journal.MaxBody {
-		err := stint.Limit.Errorf("state", "the state would be %d bytes; at most %d fit", len(state), journal.MaxBody)
-		err.Hint = "keep large content in a file or a database and store where it lies"
-		return journal.StateRef{}, nil, err
+	next.State = bytes.Clone(next.State) // an agent may use its buffer again
+	ref, body, err := d.newState(next.State)
+	if err != nil {
+		return nil, err // of the store: the agent's state was looked at
 	}
-	if err := jsonx.Check(state, jsonx.Limits{}); err != nil {
-		return journal.StateRef{}, nil, stint.Invalid.Errorf("state", "the state that loop %d returned is not JSON: %v", d.place.Loop, err)
-	}
-	return journal.WriteState(s.Checkpoint, d.state, state, d.e.source(d.io, &s))
+	return d.complete(l, next, ref, body)
 }
 
 // complete records the end of a loop and what it leads to.
 func (d *driver) complete(l *loop, next stint.Next, ref journal.StateRef, body []byte) (*parking, error) {
 	faultpoint.Hit(faultpoint.AtCheckpoint)
-	data := journal.LoopCompleted{Rollup: l.roll, MS: time.Since(l.start.Updated).Milliseconds(), State: ref, Headline: clip(next.Headline, 200)}
+	data := journal.LoopCompleted{Rollup: l.roll, MS: time.Since(l.begun).Milliseconds(), State: ref, Headline: clip(next.Headline, 200)}
 	pos := l.at(0, 0)
 	if _, err := d.w.add(journal.Draft{Kind: stint.LoopCompleted, Pos: pos, Data: data, Body: body}); err != nil {
 		return nil, err
@@ -412,14 +439,14 @@ func (d *driver) complete(l *loop, next stint.Next, ref journal.StateRef, body [
 	case d.agent.Done != nil:
 		done, err := d.stopCondition(&s)
 		if err != nil {
-			return &parking{end: &stint.End{Outcome: stint.Failed, Reason: "stop condition: " + oneLine(err)}}, nil
+			return &parking{hint: hintOf(err), end: &stint.End{Outcome: stint.Failed, Reason: "the stop condition cannot be asked: " + oneLine(err)}}, nil
 		}
 		if done {
 			return &parking{end: &stint.End{Outcome: stint.Completed, Reason: "stop condition met", Result: d.state}}, nil
 		}
 	}
 	if next.Wait != nil {
-		return &parking{wait: next.Wait}, nil
+		return &parking{wait: asked(next.Wait)}, nil
 	}
 	if p := d.boundary(); p != nil {
 		return p, nil
@@ -431,10 +458,10 @@ func (d *driver) complete(l *loop, next stint.Next, ref journal.StateRef, body [
 // end.
 func (d *driver) failed(err error) (*parking, error) {
 	after, final, _ := steering(err)
-	text := oneLine(err)
+	text, hint := oneLine(err), clip(hintOf(err), maxHint)
 	pos := stint.Position{Loop: d.place.Loop, Attempt: d.place.Attempt}
 	if _, err := d.w.add(journal.Draft{Kind: stint.LoopFailed, Pos: pos, Actor: stint.ByAgent,
-		Data: journal.LoopFailed{Error: text, Final: final}}); err != nil {
+		Data: journal.LoopFailed{Error: text, Final: final, Hint: hint}}); err != nil {
 		return nil, err
 	}
 	s := d.w.session()
@@ -443,19 +470,31 @@ func (d *driver) failed(err error) (*parking, error) {
 	why, brake := journal.Brake(&s, faultpoint.Now())
 	switch {
 	case final:
-		return &parking{end: &stint.End{Outcome: stint.Failed, Reason: text}}, nil
+		return &parking{hint: hint, end: &stint.End{Outcome: stint.Failed, Reason: text}}, nil
 	case brake:
-		return &parking{end: &stint.End{Outcome: stint.Failed, Reason: why}}, nil
+		return &parking{hint: hint, end: &stint.End{Outcome: stint.Failed, Reason: why}}, nil
 	case retry.Attempts > 0 && s.At.Attempt >= retry.Attempts:
-		return &parking{end: &stint.End{Outcome: stint.Failed, Reason: fmt.Sprintf("%d attempts of loop %d failed, the last: %s", s.At.Attempt, s.At.Loop, text)}}, nil
+		why = fmt.Sprintf("%s of loop %d failed, the last: %s", counted(s.At.Attempt, "attempt"), s.At.Loop, text)
+		if s.At.Attempt == 1 {
+			why = fmt.Sprintf("loop %d failed at its only attempt: %s", s.At.Loop, text)
+		}
+		return &parking{hint: hint, end: &stint.End{Outcome: stint.Failed, Reason: why}}, nil
 	}
 	delay := max(after, retry.delay(n, d.e.random()))
-	return &parking{wait: &stint.Wait{For: stint.ForRetry, Until: faultpoint.Now().Add(delay), What: text}}, nil
+	return &parking{hint: hint, wait: &stint.Wait{For: stint.ForRetry, Until: faultpoint.Now().Add(delay), What: text}}, nil
 }
 
 // leave records why the session stops here and gives the lease back, in one
 // commit.
 func (d *driver) leave(p *parking) error {
+	if err := d.record(p); err != nil || p.lost {
+		return err
+	}
+	return d.giveBack()
+}
+
+// record makes the entries that park or end the session.
+func (d *driver) record(p *parking) error {
 	if err := d.loss(); p.lost || err != nil {
 		return err
 	}
@@ -473,52 +512,21 @@ func (d *driver) leave(p *parking) error {
 	case p.drain && s.At.Open:
 		draft.Kind, draft.Data = stint.SessionReleased, journal.Released{Why: "drain"}
 	case p.drain:
-		return d.giveBack()
+		return nil
 	case p.end != nil:
-		end := *p.end
-		if end.Outcome == "" {
-			end.Outcome = stint.Completed
-		}
-		draft.Kind, draft.Data = stint.SessionEnded, journal.Ended{Outcome: end.Outcome, Reason: clip(end.Reason, 1000)}
-		draft.Body = end.Result
+		draft.Kind, draft.Data = stint.SessionEnded, endData(p)
+		draft.Body = p.end.Result
 		faultpoint.Hit(faultpoint.AtClose)
 	default:
-		draft.Kind, draft.Data = stint.SessionWaiting, waitData(p.wait)
+		draft.Kind, draft.Data = stint.SessionWaiting, journal.Parked{Waiting: waitData(p.wait), Hint: clip(p.hint, maxHint)}
 	}
 	if s.Status == stint.Waiting && p.wait != nil {
 		if _, err := d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: draft.Pos, Data: journal.Resumed{Why: string(p.wait.For)}}); err != nil {
 			return err
 		}
 	}
-	if _, err := d.w.add(draft); err != nil {
-		return err
-	}
-	if err := d.giveBack(); err != nil {
-		return err
-	}
-	s = d.w.session()
-	if t, ok := s.Ready(); ok && s.Status == stint.Waiting {
-		d.e.wakeAt(t)
-	}
-	return nil
-}
-
-// waitData bounds what an agent says of its wait, and lets a prompt end a wait for
-// one.
-func waitData(w *stint.Wait) journal.Waiting {
-	out := *w
-	out.What, out.Who = clip(out.What, 1000), clip(out.Who, 200)
-	if out.For == "" {
-		out.For = stint.ForMessage
-		if !out.Until.IsZero() {
-			out.For = stint.ForTime
-		}
-	}
-	if out.For == stint.ForMessage && len(out.Wakes) == 0 {
-		out.Wakes = []stint.MessageKind{stint.Prompt}
-	}
-	out.Until = out.Until.UTC().Truncate(time.Microsecond)
-	return out
+	_, err := d.w.add(draft)
+	return err
 }
 
 // told tells an observer of what is durable now.
@@ -551,35 +559,4 @@ func shielded(fn func() error) (err error) {
 		}
 	}()
 	return fn()
-}
-
-// clip bounds a line that comes from an agent.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
-}
-
-// oneLine is an error as it stands in entries: its first line, at most 1,000 bytes.
-func oneLine(err error) string {
-	s, _, _ := strings.Cut(err.Error(), "\n")
-	return clip(s, 1000)
-}
-
-// steering reads what Retry, Fail and Definite put around err.
-func steering(err error) (after time.Duration, final, definite bool) {
-	for err != nil {
-		var s interface {
-			error
-			Steer() (time.Duration, bool, bool)
-		}
-		if !errors.As(err, &s) {
-			break
-		}
-		a, f, d := s.Steer()
-		after, final, definite = max(after, a), final || f, definite || d
-		err = errors.Unwrap(s)
-	}
-	return after, final, definite
 }

@@ -28,9 +28,9 @@ type Engine struct {
 	kick   chan struct{} // there may be something to claim
 
 	mu      sync.Mutex
-	agents  map[string]Agent // by runtime and name, the ones in code
-	pinned  map[string]Agent // resolved, by pin, runtime and name
-	unfit   map[stint.ID]int // how often in a row a session could not be begun here
+	agents  map[string]Agent   // by runtime and name, the ones in code
+	pinned  map[string]Agent   // resolved, by pin, runtime and name
+	unfit   map[stint.ID]unfit // sessions that could not be begun here
 	drivers map[stint.ID]*driver
 	renewed time.Time // when the leases were renewed last
 }
@@ -54,7 +54,7 @@ func New(ctx context.Context, store stint.Store, opt Options) (*Engine, error) {
 		id := ident.New().String()
 		opt.Holder = fmt.Sprintf("%s-%d-%s", strings.ToLower(host), os.Getpid(), id[len(id)-6:])
 	}
-	e := &Engine{store: store, opt: opt, agents: map[string]Agent{}, pinned: map[string]Agent{}, unfit: map[stint.ID]int{},
+	e := &Engine{store: store, opt: opt, agents: map[string]Agent{}, pinned: map[string]Agent{}, unfit: map[stint.ID]unfit{},
 		drivers: map[stint.ID]*driver{}, kick: make(chan struct{}, 1), renewed: time.Now()}
 	for _, a := range opt.Agents {
 		if a.Name == "" || a.Loop == nil {
@@ -135,6 +135,7 @@ func (e *Engine) claimSome(ctx context.Context, wg *sync.WaitGroup) (int, error)
 	}
 	for _, l := range leases {
 		d := e.newDriver(ctx, l)
+		d.serves = true
 		wg.Go(func() {
 			e.finish(d, e.drive(ctx, d, false))
 			e.poke()
@@ -267,10 +268,10 @@ func (e *Engine) Settle(ctx context.Context, id stint.ID) error {
 }
 
 func (e *Engine) newDriver(ctx context.Context, l stint.Lease) *driver {
-	d := &driver{e: e, lease: l, prior: l.Prior, claimed: time.Now()}
+	d := &driver{e: e, claim: claim{lease: l, prior: l.Prior, claimed: time.Now()}}
 	d.io = context.WithoutCancel(ctx)
 	d.ctx, d.cancel = context.WithCancelCause(d.io)
-	d.seen, d.grace = map[string]bool{}, (&Agent{}).grace()
+	d.seen, d.grace, d.drained = map[string]bool{}, (&Agent{}).grace(), make(chan struct{})
 	if d.prior == "" {
 		d.prior = stint.Released
 	}
@@ -320,14 +321,26 @@ func (e *Engine) wakeAt(t time.Time) {
 	time.AfterFunc(max(0, t.Sub(faultpoint.Now())), e.poke)
 }
 
+// unfit is how often in a row a session could not be begun, and when it was tried last.
+type unfit struct {
+	tries int
+	last  time.Time
+}
+
 // unfitFor is how long a session that could not be begun is left alone: a second,
-// doubling with every further try in a row up to five minutes.
-func (e *Engine) unfitFor(id stint.ID) time.Duration {
+// doubling with every further try in a row up to most, and a fifth more or less.
+func (e *Engine) unfitFor(id stint.ID, most time.Duration) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	n := e.unfit[id]
-	e.unfit[id] = n + 1
-	return min(time.Second<<min(n, 9), 5*time.Minute)
+	for other, u := range e.unfit {
+		if time.Since(u.last) > time.Hour { // another runner has begun it meanwhile, or nobody ever will
+			delete(e.unfit, other)
+		}
+	}
+	n := e.unfit[id].tries
+	e.unfit[id] = unfit{n + 1, time.Now()}
+	wait := min(time.Second<<min(n, 9), most)
+	return wait + time.Duration((e.random()-0.5)*0.4*float64(wait))
 }
 
 // fit forgets that a session could not be begun.

@@ -12,13 +12,16 @@ import (
 var errDrain = fmt.Errorf("the runner drains")
 
 // readDrain is how long a drain waits for steps that may be done again.
-const readDrain = 5 * time.Second
+const readDrain = 2 * time.Second
 
 // drain asks the driver to stop at the next step boundary, and cancels what takes
 // longer than it may.
 func (d *driver) drain() {
 	d.mu.Lock()
-	d.draining = true
+	if !d.draining {
+		d.draining = true
+		close(d.drained)
+	}
 	d.mu.Unlock()
 	time.AfterFunc(readDrain, func() {
 		if d.once.Load() == 0 {
@@ -40,16 +43,16 @@ func (d *driver) stopAgent(cause error) {
 // beside is how many steps of the same group will run before it.
 func (d *driver) overLimit(s stint.Step, beside int) *parking {
 	ses := d.w.session()
-	lim, now := ses.Limits, faultpoint.Now()
+	lim, ran := ses.Limits, d.w.running()
 	switch {
 	case pastDeadline(&ses):
 		return deadline(lim)
-	case lim.Wall > 0 && running(&ses, now) >= lim.Wall:
-		return used(lim, "wall", fmt.Sprintf("%v of %v running time", running(&ses, now).Round(time.Millisecond), lim.Wall))
+	case lim.Wall > 0 && ran >= lim.Wall:
+		return used(lim, "wall", fmt.Sprintf("%v of %v running time", ran.Round(time.Millisecond), lim.Wall))
 	case s.Name == "" && lim.Loops > 0 && ses.Totals.Loops >= lim.Loops && !ses.At.Open:
-		return used(lim, "loops", fmt.Sprintf("%d of %d loops", ses.Totals.Loops, lim.Loops))
+		return used(lim, "loops", fmt.Sprintf("%d of %s", ses.Totals.Loops, counted(lim.Loops, "loop")))
 	case lim.Steps > 0 && ses.Totals.Steps+beside >= lim.Steps:
-		return used(lim, "steps", fmt.Sprintf("%d of %d steps", ses.Totals.Steps, lim.Steps))
+		return used(lim, "steps", fmt.Sprintf("%d of %s", ses.Totals.Steps, counted(lim.Steps, "step")))
 	case s.Kind == stint.Model && lim.Tokens > 0 && ses.Totals.Usage.Tokens() >= lim.Tokens:
 		return used(lim, "tokens", fmt.Sprintf("%d of %d tokens", ses.Totals.Usage.Tokens(), lim.Tokens))
 	case s.Kind == stint.Model && lim.Cost > 0 && ses.Totals.Usage.Cost >= lim.Cost:
@@ -62,15 +65,6 @@ func (d *driver) overLimit(s stint.Step, beside int) *parking {
 // waits for.
 func pastDeadline(s *stint.Session) bool {
 	return !s.Limits.Deadline.IsZero() && !s.Status.Ended() && !faultpoint.Now().Before(s.Limits.Deadline)
-}
-
-// running is the running time of s up to now.
-func running(s *stint.Session, now time.Time) time.Duration {
-	d := s.Totals.Running
-	if !s.At.Since.IsZero() {
-		d += max(0, now.Sub(s.At.Since))
-	}
-	return d
 }
 
 func deadline(lim stint.Limits) *parking {
@@ -105,10 +99,10 @@ func (d *driver) nextCheck(s *stint.Session) time.Duration {
 	lim, now := s.Limits, faultpoint.Now()
 	next := time.Hour
 	if !lim.Deadline.IsZero() {
-		next = min(next, lim.Deadline.Sub(now))
+		next = min(next, lim.Deadline.Sub(now), time.Minute) // the clock that it is on may be set
 	}
 	if lim.Wall > 0 {
-		next = min(next, lim.Wall+d.agent.grace()-running(s, now))
+		next = min(next, lim.Wall+d.agent.grace()-d.w.running())
 	}
 	if lim.Idle > 0 {
 		next = min(next, lim.Idle-d.pulse.silent())
@@ -120,7 +114,7 @@ func (d *driver) nextCheck(s *stint.Session) time.Duration {
 // limit, the grace has passed too.
 func (d *driver) check() {
 	s := d.w.session()
-	lim, now := s.Limits, faultpoint.Now()
+	lim, ran := s.Limits, d.w.running()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.timer == nil {
@@ -129,7 +123,7 @@ func (d *driver) check() {
 	switch {
 	case pastDeadline(&s):
 		d.over = deadline(lim)
-	case lim.Wall > 0 && running(&s, now) >= lim.Wall+d.agent.grace():
+	case lim.Wall > 0 && ran >= lim.Wall+d.agent.grace():
 		d.over = used(lim, "wall", fmt.Sprintf("%v and %v of grace", lim.Wall, d.agent.grace()))
 	case lim.Idle > 0 && d.pulse.silent() >= lim.Idle:
 		d.over = used(lim, "idle", fmt.Sprintf("no sign of life for %v", lim.Idle))

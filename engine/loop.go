@@ -24,7 +24,8 @@ type loop struct {
 	start stint.Session
 	state json.RawMessage
 	inbox []stint.Message
-	past  past // what earlier attempts recorded
+	past  past      // what earlier attempts recorded
+	begun time.Time // on a clock that nobody sets
 
 	busy  atomic.Bool
 	step  int       // newest step number handed out
@@ -203,6 +204,8 @@ func (l *loop) prepare(s stint.Step, step, sub, beside int) (*call, error) {
 		if l.park != nil {
 			return nil, stint.ErrParked
 		}
+	} else if l.skip(c); l.park != nil {
+		return nil, stint.ErrParked
 	}
 	if !c.answered {
 		if l.park = l.d.overLimit(s, beside); l.park != nil {
@@ -216,6 +219,9 @@ func defaults(s *stint.Step) error {
 	if n := utf8.RuneCountInString(s.Name); n < 1 || n > 200 {
 		return stint.Invalid.Errorf("step", "a step's name has 1 to 200 characters, not %d", n)
 	}
+	if !utf8.ValidString(s.Name) || !utf8.ValidString(string(s.Kind)) {
+		return stint.Invalid.Errorf("step", "the name and the kind of a step are UTF-8, which %q (%q) is not", s.Name, s.Kind)
+	}
 	if s.Kind == "" {
 		s.Kind = stint.Custom
 	}
@@ -225,6 +231,11 @@ func defaults(s *stint.Step) error {
 	case stint.Read, stint.Idempotent, stint.Once:
 	default:
 		return stint.Invalid.Errorf("step "+s.Name, "effect %q is none of read, idempotent, once", s.Effect)
+	}
+	if len(s.Input) > journal.MaxBody {
+		err := stint.Limit.Errorf("step "+s.Name, "the input would be %d bytes; at most %d fit", len(s.Input), journal.MaxBody)
+		err.Hint = "keep large content in a file or a database and give the step where it lies"
+		return err
 	}
 	if s.Input != nil {
 		if err := jsonx.Check(s.Input, jsonx.Limits{}); err != nil {
@@ -257,8 +268,8 @@ func (l *loop) replay(c *call, p *pastStep) {
 	case p.done != nil:
 		c.answered = true
 		l.count(c.step, p.done.Usage)
-		if p.done.Error != "" {
-			c.err = replayedError(p.done)
+		if p.failed {
+			c.err = l.recordedError(p)
 			return
 		}
 		c.result, c.err = l.recorded(p)
@@ -280,31 +291,48 @@ func (l *loop) replay(c *call, p *pastStep) {
 // unknownResult is what a step gives whose outcome nobody could tell.
 const unknownResult = `{"stint":"unknown","note":"interrupted; whether the effect took place is not known"}`
 
-func replayedError(d *journal.StepDone) error {
-	err := errors.New(d.Error)
-	if d.Final {
-		return stint.Definite(stint.Fail(err))
-	}
-	return stint.Definite(err)
-}
-
 // recorded loads the body of a recorded result.
 func (l *loop) recorded(p *pastStep) (stint.Result, error) {
-	res := stint.Result{Data: p.body}
+	res := stint.Result{}
 	if p.done != nil {
 		res.Usage = p.done.Usage
 	}
-	if !p.blob.IsZero() {
-		b, err := l.d.e.store.Blob(l.d.w.ctx, l.start.Family, p.blob)
-		if err != nil {
-			return res, fmt.Errorf("the recorded result of this step: %w", err)
-		}
-		res.Data = b
+	body, err := l.body(p)
+	if err != nil {
+		return res, fmt.Errorf("the recorded result of this step: %w", err)
 	}
-	if res.Data == nil {
+	if res.Data = body; body == nil {
 		res.Data = json.RawMessage("null")
 	}
 	return res, nil
+}
+
+// recordedError loads the error that a step has as its result.
+func (l *loop) recordedError(p *pastStep) error {
+	body, err := l.body(p)
+	if err != nil {
+		return fmt.Errorf("the recorded error of this step: %w", err)
+	}
+	f, err := p.done.Failure(body)
+	if err != nil {
+		return err
+	}
+	return asRecorded(f, p.done.Final)
+}
+
+// body returns the body of a recorded outcome. A store that cannot be read for a
+// moment is asked again: what a step gave must not depend on that.
+func (l *loop) body(p *pastStep) (json.RawMessage, error) {
+	if p.blob.IsZero() {
+		return p.body, nil
+	}
+	for {
+		b, err := l.d.e.store.Blob(l.d.w.ctx, l.start.Family, p.blob)
+		if err == nil || !errors.Is(err, stint.Unavailable) || l.d.isDraining() || l.d.isLost() {
+			return b, err
+		}
+		<-time.After(retryCommit)
+	}
 }
 
 // before makes durable what must be durable before the calls may act.
@@ -464,7 +492,15 @@ func (l *loop) fail(c *call, definite, final bool) {
 	l.roll.Errors++
 	d := journal.StepDone{StepRequested: c.intent, MS: c.took.Milliseconds(), Usage: c.result.Usage,
 		Error: oneLine(c.err), Definite: definite, Final: final}
-	seq, err := l.d.w.add(journal.Draft{Kind: stint.StepFailed, Pos: c.pos, Actor: stint.ByAgent, Data: d})
+	usage := c.result.Usage
+	c.result = stint.Result{} // a replay has none
+	var body []byte
+	if definite { // recorded first, then used: a replay gets the same
+		f := failureOf(c.err)
+		c.err = asRecorded(f, final)
+		body = failureBody(f, d.Error)
+	}
+	seq, err := l.d.w.add(journal.Draft{Kind: stint.StepFailed, Pos: c.pos, Actor: stint.ByAgent, Data: d, Body: body})
 	if err != nil {
 		_ = l.lost()
 		return
@@ -474,7 +510,7 @@ func (l *loop) fail(c *call, definite, final bool) {
 		if c.step.Kind == stint.Model {
 			l.model = seq
 		}
-		l.count(c.step, c.result.Usage)
+		l.count(c.step, usage)
 	}
 	l.d.w.flush(false)
 }

@@ -18,6 +18,7 @@ type pastStep struct {
 	intent    journal.StepRequested
 	requested bool              // its intent is recorded
 	done      *journal.StepDone // its result, or its definite error
+	failed    bool              // it is the error
 	verdict   journal.Verdict
 	body      json.RawMessage
 	blob      stint.BlobRef
@@ -91,7 +92,7 @@ func (p past) add(e *stint.Entry) error {
 		if e.Kind == stint.StepFailed && !d.Definite {
 			return nil // a try that failed answers nothing
 		}
-		st.intent, st.done, st.body, st.blob = d.StepRequested, &d, e.Body, e.Blob
+		st.intent, st.done, st.failed, st.body, st.blob = d.StepRequested, &d, e.Kind == stint.StepFailed, e.Body, e.Blob
 	}
 	p[at] = st
 	return nil
@@ -130,7 +131,14 @@ func (p past) describe() []json.RawMessage {
 	})
 	var out []json.RawMessage
 	for _, s := range steps {
-		b, err := stint.Marshal(recorded{s.step, s.sub, s.intent.Name, s.intent.Kind, s.intent.Effect, s.done.Error, s.body})
+		r := recorded{Step: s.step, Sub: s.sub, Name: s.intent.Name, Kind: s.intent.Kind, Effect: s.intent.Effect}
+		if r.Result = s.body; s.failed {
+			r.Error, r.Result = s.done.Error, nil
+			if f, err := s.done.Failure(s.body); err == nil && s.blob.IsZero() {
+				r.Error = f.Text // a long one comes with the step itself
+			}
+		}
+		b, err := stint.Marshal(r)
 		if err == nil {
 			out = append(out, b)
 		}

@@ -250,7 +250,7 @@ func (th *theatre) act(d *dying, at deed, s stint.Step, key string) (stint.Resul
 	th.keys[key] = at
 	th.once[at] = s.Effect == stint.Once
 	if s.Name == "d" {
-		return stint.Result{}, stint.Definite(errors.New("no"))
+		return stint.Result{}, stint.Definite(stint.Denied.Errorf("ask", "no\nbecause caf\xe9 is closed"))
 	}
 	data := fmt.Sprintf("%q", fmt.Sprint(at))
 	if s.Name == "B" {

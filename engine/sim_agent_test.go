@@ -255,7 +255,7 @@ func (k stepInput) learn(steps []stint.Step, res []stint.Result, errs []error) (
 				k.Answers = digest(k.Answers, string(res[i].Data))
 			}
 		case isDefinite(err):
-			k.Seen = digest(k.Seen, err.Error())
+			k.Seen = digest(k.Seen, err.Error(), string(stint.CodeOf(err)))
 		default:
 			return k, err
 		}
@@ -293,7 +293,7 @@ func (s *script) perform(ctx context.Context, at place, sp stepPlan, st stint.St
 	data := s.w.act(at, st, key)
 	switch {
 	case sp.definite && (st.Effect != stint.Read || try == 1):
-		return stint.Result{}, stint.Definite(errors.New("the answer was no"))
+		return stint.Result{}, stint.Definite(refusals(sp))
 	case try <= fails:
 		return stint.Result{}, s.grief(sp)
 	case sp.big:
@@ -305,6 +305,20 @@ func (s *script) perform(ctx context.Context, at place, sp stepPlan, st stint.St
 		}
 	}
 	return stint.Result{Data: data, Usage: stint.Usage{Input: 10, Output: 1}}, nil
+}
+
+// refusals are definite errors as tools give them: of many lines, longer than lists
+// show, longer than is kept, not UTF-8, and with a code.
+func refusals(sp stepPlan) error {
+	n := int(sp.takes % 5)
+	err := errors.New("the answer was no\nbecause caf\xe9 said " + strings.Repeat("no, ", n*n*n*1000))
+	switch n {
+	case 1:
+		err = stint.Denied.Errorf(sp.name, "%w", err)
+	case 2:
+		err = fmt.Errorf("\n%w", &stint.Error{Code: stint.NotFound, Op: sp.name, Err: err, Hint: "ask again"})
+	}
+	return err
 }
 
 func (s *script) grief(sp stepPlan) error {

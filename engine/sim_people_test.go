@@ -214,6 +214,7 @@ func (p *people) goBack(s *stint.Session, kind stint.MessageKind) stint.Message 
 	case 1:
 		c.Head = max(1, s.Head-1)
 	}
+	c.InDoubt = []journal.DoubtChoice{"", journal.AskDoubt, journal.SkipDoubt, journal.RedoDoubt}[p.rng.IntN(4)]
 	if kind == stint.Restart {
 		if p.rng.IntN(2) == 0 {
 			c.Say = strings.Repeat(fmt.Sprintf("mind %d", p.rng.IntN(1000)), 1+p.rng.IntN(2)*400)

@@ -1,13 +1,16 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/faultpoint"
@@ -23,8 +26,8 @@ type Request struct {
 	Labels  map[string]string
 	Limits  *stint.Limits // instead of the agent's
 	Trigger stint.Trigger // empty kind: prompt
-	Actor   stint.Actor
-	Dedupe  string // the same again leads to the session that the first one made
+	Actor   stint.Actor   // at most 200 bytes
+	Dedupe  string        // at most 255 bytes; the same again leads to the session that the first one made
 }
 
 // Created is the session that a request led to.
@@ -32,6 +35,9 @@ type Created struct {
 	ID    stint.ID
 	Found bool // it was there: an earlier request with the same Dedupe key made it
 }
+
+// maxDedupe is how long a create's key may be, in bytes.
+const maxDedupe = 255
 
 // keyLife is how long a create's key is kept.
 const keyLife = 400 * 24 * time.Hour
@@ -101,9 +107,22 @@ func (e *Engine) first(r Request) (stint.Batch, error) {
 		err.Hint = "a name has 1 to 100 letters, digits, dots, dashes and underscores, and begins with a letter or a digit"
 		return stint.Batch{}, err
 	}
+	if err := r.Actor.Check(); err != nil {
+		return stint.Batch{}, err
+	}
+	if n := len(r.Dedupe); n > maxDedupe || !utf8.ValidString(r.Dedupe) {
+		err := stint.Invalid.Errorf("create", "the dedupe key has %d bytes; it is at most %d bytes of UTF-8", n, maxDedupe)
+		err.Hint = "use the id of what the session is made for, or its hash"
+		return stint.Batch{}, err
+	}
 	if r.Trigger.Kind == "" {
 		r.Trigger.Kind = "prompt"
 	}
+	config, err := compacted(a.Config)
+	if err != nil {
+		return stint.Batch{}, err
+	}
+	a.Config = config
 	id := ident.New()
 	c := journal.Created{Family: id, Name: r.Name, Config: a.Config, Trigger: r.Trigger, Labels: r.Labels,
 		Agent: stint.AgentRef{Name: a.Name, Runtime: a.runtime(), Pin: sha256.Sum256(a.Config)}}
@@ -136,6 +155,18 @@ func (e *Engine) first(r Request) (stint.Batch, error) {
 		b.Keys = []stint.Key{{Scope: "create", Name: r.Dedupe, Digest: digest(r, c), Ref: id.String(), Expires: now.Add(keyLife)}}
 	}
 	return b, nil
+}
+
+// compacted is a definition as the journal holds it, so that its hash can be checked.
+func compacted(config json.RawMessage) (json.RawMessage, error) {
+	if len(config) == 0 {
+		return nil, nil
+	}
+	var buf bytes.Buffer
+	if err := json.Compact(&buf, config); err != nil {
+		return nil, stint.Invalid.Errorf("create", "the agent's definition is not JSON: %v", err)
+	}
+	return buf.Bytes(), nil
 }
 
 func validName(s string) bool {

@@ -36,6 +36,7 @@ type writer struct {
 	queue   []*commit // not durable yet, in order
 	open    int       // of those, how many the store has and has not answered
 	halted  bool      // one was refused for a passing reason: nothing goes on its way but the first
+	begun   time.Time // when the attempt that runs began, on a clock that nobody sets; zero: none runs
 }
 
 // commit is one batch on its way.
@@ -56,8 +57,20 @@ func (w *writer) session() stint.Session {
 	return w.s
 }
 
-// add makes the next entry. It becomes durable some time after the next flush.
-func (w *writer) add(d journal.Draft) (stint.Seq, error) {
+// running is how long the session has run, the attempt under way included.
+func (w *writer) running() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d := w.s.Totals.Running
+	if !w.begun.IsZero() {
+		d += time.Since(w.begun)
+	}
+	return d
+}
+
+// add makes the next entry, which takes the given messages out of the inbox. It
+// becomes durable some time after the next flush.
+func (w *writer) add(d journal.Draft, taken ...string) (stint.Seq, error) {
 	var blob []byte
 	if len(d.Body) > journal.InlineBytes && len(d.Body) <= journal.MaxBody {
 		key, err := w.familyKey()
@@ -73,9 +86,18 @@ func (w *writer) add(d journal.Draft) (stint.Seq, error) {
 		return 0, w.err
 	}
 	d.Epoch, d.At, d.Salt = w.lease.Epoch, faultpoint.Now(), w.salt()
+	if !w.begun.IsZero() {
+		d.Data = measured(d.Data, time.Since(w.begun))
+	}
 	s, e, err := journal.Next(w.s, d)
 	if err != nil {
 		return 0, err
+	}
+	switch {
+	case d.Kind == stint.LoopStarted:
+		w.begun = time.Now()
+	case s.At.Since.IsZero():
+		w.begun = time.Time{}
 	}
 	if blob != nil {
 		if w.batch.Blobs == nil {
@@ -85,7 +107,37 @@ func (w *writer) add(d journal.Draft) (stint.Seq, error) {
 	}
 	w.s = s
 	w.batch.Entries = append(w.batch.Entries, e)
+	w.batch.Taken = append(w.batch.Taken, taken...)
 	return e.Seq, nil
+}
+
+// measured is the data of an entry that ends an attempt, with how long that ran: a
+// nanosecond at least, for none would mean that it was not measured.
+func measured(data any, ran time.Duration) any {
+	ran = max(ran, 1)
+	switch d := data.(type) {
+	case journal.Waiting:
+		return journal.Parked{Waiting: d, Ran: ran}
+	case journal.Parked:
+		d.Ran = ran
+		return d
+	case journal.Released:
+		d.Ran = ran
+		return d
+	case journal.Ended:
+		d.Ran = ran
+		return d
+	case journal.LineStarted:
+		d.Ran = ran
+		return d
+	case journal.LoopFailed:
+		d.Ran = ran
+		return d
+	case journal.LoopCompleted:
+		d.Ran = ran
+		return d
+	}
+	return data
 }
 
 // familyKey returns the key that blobs are named with. A store that is not there
@@ -120,13 +172,6 @@ func (w *writer) salt() (out [16]byte) {
 	copy(out[:], w.salts)
 	w.salts = w.salts[len(out):]
 	return out
-}
-
-// take records that the batch takes an inbox message.
-func (w *writer) take(id string) {
-	w.mu.Lock()
-	w.batch.Taken = append(w.batch.Taken, id)
-	w.mu.Unlock()
 }
 
 // flush hands over what was made, without waiting.

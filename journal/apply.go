@@ -40,11 +40,13 @@ func typed(e *stint.Entry) (any, error) {
 	case stint.SessionCreated:
 		return Decode[Created](e)
 	case stint.SessionWaiting:
-		return Decode[Waiting](e)
+		return Decode[Parked](e)
 	case stint.SessionResumed:
 		return Decode[Resumed](e)
 	case stint.SessionEnded:
 		return Decode[Ended](e)
+	case stint.SessionReleased:
+		return Decode[Released](e)
 	case stint.LineStarted:
 		return Decode[LineStarted](e)
 	case stint.LoopStarted:
@@ -75,14 +77,16 @@ func apply(s *stint.Session, e *stint.Entry, d any) error {
 	}
 	ran := !s.At.Since.IsZero()
 	if e.Epoch != s.Epoch {
-		pause(s, s.Updated) // a runner that is gone ran until its newest entry at least
+		pause(s, s.Updated, 0) // a runner that is gone ran until its newest entry at least
 	}
 	s.Epoch = e.Epoch
 	switch d := d.(type) {
 	case Created:
 		created(s, e, d)
-	case Waiting:
+	case Parked:
 		waiting(s, e, d)
+	case Released:
+		park(s, e.At, d.Ran)
 	case Resumed:
 		resumed(s, d)
 	case Ended:
@@ -119,8 +123,6 @@ func apply(s *stint.Session, e *stint.Entry, d any) error {
 		}
 	}
 	switch e.Kind {
-	case stint.SessionReleased:
-		park(s, e.At)
 	case stint.StepRequested, stint.StepCompleted, stint.StepFailed:
 		s.At.Step = max(s.At.Step, e.Pos.Step)
 	}
@@ -244,19 +246,24 @@ func micro(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Microsecond)
 }
 
-// pause closes a stretch of running time.
-func pause(s *stint.Session, at time.Time) {
-	if !s.At.Since.IsZero() {
-		s.Totals.Running += max(0, at.Sub(s.At.Since))
-		s.At.Since = time.Time{}
+// pause closes a stretch of running time: what its runner measured, or the time up to
+// at if it left no word of that.
+func pause(s *stint.Session, at time.Time, ran time.Duration) {
+	if s.At.Since.IsZero() {
+		return
 	}
+	if ran <= 0 {
+		ran = max(0, at.Sub(s.At.Since))
+	}
+	s.Totals.Running += ran
+	s.At.Since = time.Time{}
 }
 
 // park ends a stretch of running time such that going on is not a new attempt,
 // unless the attempt had ended already.
-func park(s *stint.Session, at time.Time) {
+func park(s *stint.Session, at time.Time, ran time.Duration) {
 	s.At.Parked = s.At.Open && (s.At.Parked || !s.At.Since.IsZero())
-	pause(s, at)
+	pause(s, at, ran)
 }
 
 // leaseLost closes the running stretch of a runner that is gone. A death ends the
@@ -282,10 +289,11 @@ func said(s *stint.Session, e *stint.Entry) {
 	}
 }
 
-func waiting(s *stint.Session, e *stint.Entry, d Waiting) {
-	park(s, e.At)
-	d.Since, d.Until = e.At, micro(d.Until)
-	s.Status, s.Reason, s.Wait = stint.Waiting, string(d.For), &d
+func waiting(s *stint.Session, e *stint.Entry, d Parked) {
+	park(s, e.At, d.Ran)
+	w := d.Waiting
+	w.Since, w.Until = e.At, micro(d.Until)
+	s.Status, s.Reason, s.Wait = stint.Waiting, string(d.For), &w
 }
 
 func resumed(s *stint.Session, d Resumed) {
@@ -297,7 +305,7 @@ func resumed(s *stint.Session, d Resumed) {
 }
 
 func ended(s *stint.Session, e *stint.Entry, d Ended) {
-	pause(s, e.At)
+	pause(s, e.At, d.Ran)
 	s.At.Parked = false
 	s.Status, s.Reason, s.Wait, s.Ended = d.Outcome, d.Reason, nil, e.At
 }
@@ -312,7 +320,7 @@ func stepDone(s *stint.Session, e *stint.Entry, d StepDone) {
 }
 
 func lineStarted(s *stint.Session, e *stint.Entry, d LineStarted) {
-	pause(s, e.At)
+	pause(s, e.At, d.Ran)
 	s.Totals.Restarts++
 	s.At = stint.Place{Line: e.Pos.Line, Loop: d.From}
 	s.Checkpoint = d.Checkpoint
@@ -355,7 +363,7 @@ func loopStarted(s *stint.Session, e *stint.Entry) error {
 }
 
 func loopCompleted(s *stint.Session, e *stint.Entry, d LoopCompleted) {
-	pause(s, e.At)
+	pause(s, e.At, d.Ran)
 	s.Totals.Loops++
 	s.Checkpoint = d.State.checkpoint(s.Checkpoint, e.Seq)
 	s.Checkpoint.Loop, s.Checkpoint.At = s.At.Loop, e.At
@@ -363,7 +371,7 @@ func loopCompleted(s *stint.Session, e *stint.Entry, d LoopCompleted) {
 }
 
 func loopFailed(s *stint.Session, e *stint.Entry, d LoopFailed) {
-	pause(s, e.At)
+	pause(s, e.At, d.Ran)
 	s.Totals.Errors++
 	fs := s.At.Failures
 	if len(fs) >= maxFailures {

@@ -30,6 +30,17 @@ type LineStarted struct {
 	Reason     string           `json:"reason,omitempty"`
 	Plan       stint.Hash       `json:"plan,omitzero"`
 	Park       bool             `json:"park,omitempty"` // rollback: wait for the operator
+	// InDoubt is what was chosen for the steps in doubt that are left behind, which
+	// Doubts names; see [DoubtChoice].
+	InDoubt DoubtChoice   `json:"in_doubt,omitempty"`
+	Doubts  []DoubtedStep `json:"doubts,omitempty"`
+	Ran     time.Duration `json:"ran_ns,omitempty"` // see [Parked]
+}
+
+// DoubtedStep is a step in doubt that a line left behind.
+type DoubtedStep struct {
+	Pos stint.Position `json:"pos"`
+	StepRequested
 }
 
 // LoopStarted is the data of loop.started.
@@ -56,16 +67,19 @@ type Rollup struct {
 // The body is the state or its delta, as State says.
 type LoopCompleted struct {
 	Rollup
-	MS       int64    `json:"ms"` // from the loop's first beginning to its end, waits included
-	State    StateRef `json:"state"`
-	Headline string   `json:"headline,omitempty"`
+	MS       int64         `json:"ms"` // of the attempt that completed it, from its beginning to its end
+	State    StateRef      `json:"state"`
+	Headline string        `json:"headline,omitempty"`
+	Ran      time.Duration `json:"ran_ns,omitempty"` // see [Parked]
 }
 
 // LoopFailed is the data of loop.failed: an attempt ended with an error.
 type LoopFailed struct {
 	Error string         `json:"error"`
 	Step  stint.Position `json:"step,omitzero"`
-	Final bool           `json:"final,omitempty"` // no further attempt can mend it
+	Final bool           `json:"final,omitempty"`  // no further attempt can mend it
+	Hint  string         `json:"hint,omitempty"`   // of a [stint.Error]: what to do next
+	Ran   time.Duration  `json:"ran_ns,omitempty"` // see [Parked]
 }
 
 // StepRequested is the data of step.requested. The body is the step's input.
@@ -73,18 +87,42 @@ type StepRequested struct {
 	Name   string         `json:"name"`
 	Kind   stint.StepKind `json:"kind"`
 	Effect stint.Effect   `json:"effect"`
-	Input  string         `json:"input,omitempty"` // short hash of the input, see [InputSum]
+	Input  string         `json:"input,omitempty"` // short hash of the input
 }
 
-// StepDone is the data of step.completed and step.failed. The body is the result.
+// StepDone is the data of step.completed and step.failed. The body is the result, or
+// the [Failure].
 type StepDone struct {
 	StepRequested
 	Args     json.RawMessage `json:"args,omitempty"` // the input itself where no step.requested carries it, at most 2 KiB
 	MS       int64           `json:"ms"`
 	Usage    stint.Usage     `json:"usage,omitzero"`
-	Error    string          `json:"error,omitempty"`
+	Error    string          `json:"error,omitempty"`    // one line, for lists
 	Definite bool            `json:"definite,omitempty"` // the error is the step's result, not a try that failed
 	Final    bool            `json:"final,omitempty"`
+}
+
+// Failure is the body of a definite step.failed, as JSON: the error as the agent got
+// it and gets it whenever the loop begins again. It is there where the line of
+// [StepDone] does not say all of it.
+type Failure struct {
+	Text  string        `json:"text"`               // valid UTF-8; see the engine for its bound
+	Code  stint.Code    `json:"code,omitempty"`     // of a [stint.Error]
+	Hint  string        `json:"hint,omitempty"`     // of a [stint.Error]
+	After time.Duration `json:"after_ns,omitempty"` // of a [stint.Retry]
+}
+
+// Failure returns the definite error that the step ended with. body is the body of
+// its entry; one that is no Failure is [stint.Corrupt].
+func (d *StepDone) Failure(body []byte) (Failure, error) {
+	if len(body) == 0 {
+		return Failure{Text: d.Error}, nil
+	}
+	var f Failure
+	if err := json.Unmarshal(body, &f); err != nil {
+		return f, stint.Corrupt.Errorf("journal", "the recorded error of step %q cannot be read: %v", d.Name, err)
+	}
+	return f, nil
 }
 
 // StepResolved is the data of step.resolved. The body is the result, with
@@ -92,10 +130,24 @@ type StepDone struct {
 type StepResolved struct {
 	Verdict Verdict `json:"verdict"`
 	Reason  string  `json:"reason,omitempty"`
+	// Skipped is the step of an earlier line for which this one gets the marker of
+	// [Unknown], see [SkipDoubt].
+	Skipped *stint.Position `json:"skipped,omitempty"`
 }
 
 // Waiting is the data of session.waiting.
 type Waiting = stint.Wait
+
+// Parked is Waiting with what else a runner knows when it parks a session.
+//
+// Ran is the running time that the entry closes, by a clock of the runner that
+// setting the time does not move; an entry without one closes the time between the
+// clocks of two entries, and at least none.
+type Parked struct {
+	Waiting
+	Hint string        `json:"hint,omitempty"` // of the error that What tells of
+	Ran  time.Duration `json:"ran_ns,omitempty"`
+}
 
 // Resumed is the data of session.resumed.
 type Resumed struct {
@@ -105,13 +157,16 @@ type Resumed struct {
 
 // Released is the data of session.released.
 type Released struct {
-	Why string `json:"why"` // drain, message
+	Why string        `json:"why"`              // drain, message
+	Ran time.Duration `json:"ran_ns,omitempty"` // see [Parked]
 }
 
 // Ended is the data of session.ended. The body is the result.
 type Ended struct {
-	Outcome stint.Status `json:"outcome"`
-	Reason  string       `json:"reason,omitempty"`
+	Outcome stint.Status  `json:"outcome"`
+	Reason  string        `json:"reason,omitempty"`
+	Hint    string        `json:"hint,omitempty"`   // of the error that Reason tells of
+	Ran     time.Duration `json:"ran_ns,omitempty"` // see [Parked]
 }
 
 // Taken is the data of message.taken and message.refused. The body is the
@@ -152,7 +207,22 @@ type Command struct {
 	Limits  *stint.Limits   `json:"limits,omitempty"`  // limit: the new ones, whole
 	State   json.RawMessage `json:"state,omitempty"`   // restart: replaces the checkpoint's state
 	Say     string          `json:"say,omitempty"`     // restart: a prompt for the first loop after it
+	// InDoubt says, of a restart from an earlier loop and of a rollback, what becomes
+	// of the steps in doubt that they leave behind.
+	InDoubt DoubtChoice `json:"in_doubt,omitempty"`
 }
+
+// DoubtChoice is what a person chooses for steps in doubt that a new line leaves
+// behind. They stay in doubt on the line that is left, and nothing can settle them
+// there any more.
+type DoubtChoice string
+
+// The choices. Empty is [AskDoubt].
+const (
+	AskDoubt  DoubtChoice = "ask"  // do not go back while there is one
+	SkipDoubt DoubtChoice = "skip" // the new line does not do them: the first equal step gets the marker of [Unknown] as its result
+	RedoDoubt DoubtChoice = "redo" // the new line does them when it comes to them, under new keys
+)
 
 // Verdict is a person's word on a step in doubt.
 type Verdict string

@@ -57,6 +57,9 @@ func (d LoopCompleted) appendJSON(b []byte) []byte {
 	if d.Headline != "" {
 		b = appendString(append(b, `,"headline":`...), d.Headline)
 	}
+	if d.Ran != 0 {
+		b = strconv.AppendInt(append(b, `,"ran_ns":`...), int64(d.Ran), 10)
+	}
 	return append(b, '}')
 }
 

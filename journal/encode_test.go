@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/journal"
@@ -95,7 +96,7 @@ func drawLoopCompleted(t *rapid.T) journal.LoopCompleted {
 	n := func(label string) int { return int(int32(drawCount(t, label))) }
 	return journal.LoopCompleted{
 		Rollup: journal.Rollup{Steps: n("steps"), Models: n("models"), Tools: n("tools"), Effects: n("effects"), Errors: n("errors"), Usage: drawAnyUsage(t)},
-		MS:     drawCount(t, "ms"), Headline: drawText(t, "headline"),
+		MS:     drawCount(t, "ms"), Headline: drawText(t, "headline"), Ran: time.Duration(drawCount(t, "ran")),
 		State: journal.StateRef{
 			Enc: journal.Encoding(drawText(t, "enc")), Base: stint.Seq(drawCount(t, "base")), Rank: n("rank"), Weight: drawCount(t, "weight"), Size: drawCount(t, "size"),
 			Sum: stint.Hash(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 0x9a, 0xff}), 32, 32).Draw(t, "sum")),

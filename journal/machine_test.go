@@ -35,7 +35,7 @@ func TestAgainstModel(t *testing.T) {
 				}
 				continue
 			}
-			m.facts = append(m.facts, fact{seq: e.Seq, kind: e.Kind, pos: e.Pos, at: e.At, by: e.Epoch, data: d.Data})
+			m.facts = append(m.facts, factOf(&e, d.Data))
 			if want := m.session(e.Hash); !reflect.DeepEqual(c.s, want) {
 				t.Fatalf("after entry %d (%s) the session is\n%s\nthe model says\n%s", e.Seq, e.Kind, toJSON(t, c.s), toJSON(t, want))
 			}
@@ -119,6 +119,11 @@ func drawTime(t *rapid.T) time.Time {
 	return base().Add(time.Duration(rapid.Int64Range(-1e12, 1e12).Draw(t, "until")) * time.Microsecond)
 }
 
+// drawRan is what a runner measured of the stretch that an entry may close.
+func drawRan(t *rapid.T) time.Duration {
+	return time.Duration(rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(-5, 1e12)).Draw(t, "ran"))
+}
+
 func drawStep(t *rapid.T) journal.StepRequested {
 	return journal.StepRequested{
 		Name:   rapid.StringN(1, 12, -1).Draw(t, "name"),
@@ -144,13 +149,16 @@ func drawData(t *rapid.T, c *chain, kind stint.Kind) any {
 		if rapid.Bool().Draw(t, "wakes") {
 			w.Wakes = []stint.MessageKind{stint.Prompt}
 		}
+		if rapid.Bool().Draw(t, "parked") {
+			return journal.Parked{Waiting: w, Hint: text.Draw(t, "hint"), Ran: drawRan(t)}
+		}
 		return w
 	case stint.SessionResumed:
 		return journal.Resumed{Why: "resume", Reason: text.Draw(t, "reason")}
 	case stint.SessionReleased:
-		return journal.Released{Why: "drain"}
+		return journal.Released{Why: "drain", Ran: drawRan(t)}
 	case stint.SessionEnded:
-		return journal.Ended{Outcome: rapid.SampledFrom([]stint.Status{stint.Completed, stint.Failed, stint.Stopped, stint.Canceled, stint.Waiting, ""}).Draw(t, "outcome"), Reason: text.Draw(t, "reason")}
+		return journal.Ended{Outcome: rapid.SampledFrom([]stint.Status{stint.Completed, stint.Failed, stint.Stopped, stint.Canceled, stint.Waiting, ""}).Draw(t, "outcome"), Reason: text.Draw(t, "reason"), Ran: drawRan(t)}
 	case stint.LineStarted:
 		return drawLine(t, c)
 	case stint.LoopStarted:
@@ -158,9 +166,9 @@ func drawData(t *rapid.T, c *chain, kind stint.Kind) any {
 	case stint.LeaseLost:
 		return journal.LeaseLost{Prior: rapid.SampledFrom([]stint.Prior{stint.Died, stint.Expired, stint.Released, ""}).Draw(t, "prior")}
 	case stint.LoopCompleted:
-		return journal.LoopCompleted{Headline: text.Draw(t, "headline")}
+		return journal.LoopCompleted{Headline: text.Draw(t, "headline"), Ran: drawRan(t)}
 	case stint.LoopFailed:
-		return journal.LoopFailed{Error: text.Draw(t, "error"), Final: rapid.Bool().Draw(t, "final")}
+		return journal.LoopFailed{Error: text.Draw(t, "error"), Final: rapid.Bool().Draw(t, "final"), Ran: drawRan(t)}
 	case stint.StepRequested:
 		return drawStep(t)
 	case stint.StepCompleted, stint.StepFailed:
@@ -190,7 +198,7 @@ func drawLine(t *rapid.T, c *chain) journal.LineStarted {
 	if err != nil {
 		t.Fatalf("CheckpointAt(%d): %v", from, err)
 	}
-	return journal.LineStarted{From: from, Checkpoint: cp, Reason: rapid.String().Draw(t, "reason"), Park: rapid.Bool().Draw(t, "park")}
+	return journal.LineStarted{From: from, Checkpoint: cp, Reason: rapid.String().Draw(t, "reason"), Park: rapid.Bool().Draw(t, "park"), Ran: drawRan(t)}
 }
 
 // drawStateOf gives a line a state of its own, now and then.

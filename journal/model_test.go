@@ -23,6 +23,26 @@ type fact struct {
 	at   time.Time
 	by   int64 // the epoch
 	data any
+	ran  time.Duration // that its runner measured
+}
+
+func factOf(e *stint.Entry, data any) fact {
+	f := fact{seq: e.Seq, kind: e.Kind, pos: e.Pos, at: e.At, by: e.Epoch, data: data}
+	switch d := data.(type) {
+	case journal.Parked:
+		f.data, f.ran = d.Waiting, d.Ran
+	case journal.Released:
+		f.ran = d.Ran
+	case journal.Ended:
+		f.ran = d.Ran
+	case journal.LineStarted:
+		f.ran = d.Ran
+	case journal.LoopCompleted:
+		f.ran = d.Ran
+	case journal.LoopFailed:
+		f.ran = d.Ran
+	}
+	return f
 }
 
 // last returns the index of the newest fact of one of these kinds, or -1.
@@ -360,7 +380,11 @@ func (m *model) totals() stint.Totals {
 			stop, end = true, m.facts[i-1].at // nobody knows how long the one before went on after this
 		}
 		if stop && !begin.IsZero() {
-			t.Running += max(0, end.Sub(begin))
+			took := max(0, end.Sub(begin))
+			if f.by == m.facts[i-1].by && f.ran > 0 {
+				took = f.ran // measured by the runner whose stretch it was
+			}
+			t.Running += took
 			begin = time.Time{}
 		}
 		if f.kind == stint.LoopStarted {

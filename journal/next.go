@@ -114,7 +114,9 @@ func fits(k stint.Kind, d any) bool {
 	case stint.SessionCreated:
 		_, ok = d.(Created)
 	case stint.SessionWaiting:
-		_, ok = d.(Waiting)
+		if _, ok = d.(Waiting); !ok {
+			_, ok = d.(Parked)
+		}
 	case stint.SessionResumed:
 		_, ok = d.(Resumed)
 	case stint.SessionReleased:

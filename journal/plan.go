@@ -32,6 +32,18 @@ type Plan struct {
 	Hash    stint.Hash   `json:"hash"` // of all the above, and of the bytes of the journal and both states
 }
 
+// Undecided returns the steps in doubt that nobody has said a word about: going back
+// leaves them behind, and is refused without a [DoubtChoice].
+func (p *Plan) Undecided() []EffectStep {
+	var out []EffectStep
+	for _, st := range p.InDoubt {
+		if st.Effect == stint.Once && st.Outcome == "requested" {
+			out = append(out, st)
+		}
+	}
+	return out
+}
+
 // Keeps sums up the loops that stay.
 type Keeps struct {
 	Loops int         `json:"loops"`

@@ -21,12 +21,12 @@ func engineMutants() []mutant {
 			red:   by("engine", "TestAToolWaitsForTheAnswerThatAskedForIt"),
 		}, {
 			name: "engine-released-before-the-end", file: "engine/driver.go",
-			edits: one("if _, err := d.w.add(draft); err != nil {\n\t\treturn err\n\t}\n\tif err := d.giveBack(); err != nil {", "if err := d.giveBack(); err != nil {\n\t\treturn err\n\t}\n\tif _, err := d.w.add(draft); err != nil {"),
+			edits: one("if err := d.record(p); err != nil || p.lost {\n\t\treturn err\n\t}\n\treturn d.giveBack()", "if err := d.giveBack(); err != nil {\n\t\treturn err\n\t}\n\treturn d.record(p)"),
 			why:   "the end is not written, and another runner begins the session again",
 			red:   by("engine", "TestTheEndIsOneCommit"),
 		}, {
 			name: "engine-release-apart-from-the-end", file: "engine/driver.go",
-			edits: one("if _, err := d.w.add(draft); err != nil {\n\t\treturn err\n\t}\n\tif err := d.giveBack()", "if _, err := d.w.add(draft); err != nil {\n\t\treturn err\n\t}\n\tif err := d.w.sync(); err != nil {\n\t\treturn err\n\t}\n\tif err := d.giveBack()"),
+			edits: one("if err := d.record(p); err != nil || p.lost {\n\t\treturn err\n\t}\n\treturn d.giveBack()", "if err := d.record(p); err != nil || p.lost {\n\t\treturn err\n\t}\n\tif err := d.w.sync(); err != nil {\n\t\treturn err\n\t}\n\treturn d.giveBack()"),
 			why:   "a crash between the two leaves an ended session under a lease",
 			red:   by("engine", "TestTheEndIsOneCommit"),
 		}, {
@@ -45,7 +45,7 @@ func engineMutants() []mutant {
 			why:   "after a restart from an earlier loop the world answers with what it did before",
 			red:   by("engine", "TestKeys"),
 		}, {
-			name: "engine-say-is-lost", file: "engine/control.go",
+			name: "engine-say-is-lost", file: "engine/goback.go",
 			edits: one("if c.Say == \"\" {", "if c.Say != \"\" {"),
 			why:   "a person's word is acknowledged and never heard",
 			red:   by("engine", "TestSayOfARestartIsNotLost"),
@@ -108,7 +108,7 @@ func promiseMutants() []mutant {
 			red:   by("engine", "TestAMessageIsTakenOnce"),
 		}, {
 			name: "engine-message-stays-in-the-inbox", file: "engine/control.go",
-			edits: one("d.w.take(m.ID)\n", ""),
+			edits: one("Data: t}, m.ID)", "Data: t})"),
 			why:   "the next runner hears a prompt that was answered",
 			red:   by("engine", "TestAMessageIsTakenOnce"),
 		}, {
@@ -136,6 +136,59 @@ func promiseMutants() []mutant {
 			edits: one("if r.Dedupe != \"\" {", "if false {"),
 			why:   "a request that is sent again begins a second session",
 			red:   by("engine", "TestDedupe"),
+		}, {
+			name: "engine-an-error-is-used-before-it-is-recorded", file: "engine/loop.go",
+			edits: one("c.err = asRecorded(f, final)", "_ = asRecorded(f, final)"),
+			why:   "after a crash an agent sees another error than the one it worked on with",
+			red:   by("engine", "TestLiveEqualsReplay"),
+		},
+	}
+}
+
+// personMutants break what an engine does with what comes from people, from agents that
+// are wrong, and from clocks.
+func personMutants() []mutant {
+	return []mutant{
+		{
+			name: "engine-next-not-checked", file: "engine/driver.go",
+			edits: one("err = checkNext(&next)", "err = nil"),
+			why:   "a loop that ended its session in a way that cannot be recorded is followed by the next loop, for ever",
+			red:   by("engine", "TestABadNextIsAFailedAttempt"),
+		}, {
+			name: "engine-running-time-by-the-wall-clock", file: "engine/writer.go",
+			edits: one("if !w.begun.IsZero() {\n\t\td.Data = measured", "if false {\n\t\td.Data = measured"),
+			why:   "setting the clock uses up a wall limit",
+			red:   by("engine", "TestClock"),
+		}, {
+			name: "engine-no-rest", file: "engine/driver.go",
+			edits: one("if !d.serves {", "if true {"),
+			why:   "a store that cannot be read is asked as fast as it answers",
+			red:   by("engine", "TestReadsThatFailAreNoHotLoop"),
+		}, {
+			name: "engine-a-pause-hides-a-doubt", file: "engine/control.go",
+			edits: one("case m.Kind == stint.Pause, m.Kind == stint.Interrupt:\n\t\treturn \"the session is parked", "case false:\n\t\treturn \"the session is parked"),
+			why:   "nobody sees any more that a step waits for a word",
+			red:   by("engine", "TestAnOpenDoubtStaysOpen"),
+		}, {
+			name: "engine-a-doubt-is-left-behind", file: "engine/goback.go",
+			edits: one("if len(doubts) > 0 && (c.InDoubt", "if false && (c.InDoubt"),
+			why:   "a payment of which nobody knows is made again without anybody's choice",
+			red:   by("engine", "TestAnOpenDoubtStaysOpen"),
+		}, {
+			name: "engine-a-skip-is-forgotten", file: "engine/goback.go",
+			edits: one("if c.InDoubt != journal.RedoDoubt { // what", "if false { // what"),
+			why:   "the second line after a doubt does what the first was not to do",
+			red:   by("engine", "TestASkippedStepStaysSkipped"),
+		}, {
+			name: "engine-a-successor-is-forgotten", file: "engine/engine.go",
+			edits: one("if e.drivers[d.lease.Session] == d {", "if true {"),
+			why:   "the lease of a session that is claimed again here is not renewed",
+			red:   by("engine", "TestSuccessorInTheSameEngineKeepsItsLease"),
+		}, {
+			name: "engine-goes-back-before-it-is-durable", file: "engine/goback.go",
+			edits: one("if err := d.w.sync(); err != nil { // the journal is read: it must have what this drive made\n\t\treturn err\n\t}\n\tcp", "cp"),
+			why:   "a restart does not find the loops that were completed a moment ago",
+			red:   by("engine", "TestGoingBackSeesWhatThisDriveMade"),
 		},
 	}
 }

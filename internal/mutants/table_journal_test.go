@@ -46,7 +46,7 @@ func journalMutants() []mutant {
 			red:   by("journal", "TestEpochNeverFalls"),
 		}, {
 			name: "journal-downtime-counts", file: "journal/apply.go",
-			edits: one("if e.Epoch != s.Epoch {\n\t\tpause(s, s.Updated)", "if e.Epoch != s.Epoch {\n\t\tpause(s, e.At)"),
+			edits: one("if e.Epoch != s.Epoch {\n\t\tpause(s, s.Updated,", "if e.Epoch != s.Epoch {\n\t\tpause(s, e.At,"),
 			why:   "the night that a machine was off uses up the wall limit",
 			red:   by("journal", "TestDeadTime"),
 		}, {

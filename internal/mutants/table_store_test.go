@@ -40,7 +40,7 @@ func storeMutants() []mutant {
 			red:   by("store/sqlite", "TestContract/Lease|Claim"),
 		}, {
 			name: "sqlite-released-lease-still-writes", file: "store/sqlite/write.go",
-			edits: one("\"UPDATE heads SET held = 0 WHERE sid = ?\"", "\"UPDATE heads SET held = held WHERE sid = ?\""),
+			edits: one("\"UPDATE heads SET held = 0, past = epoch WHERE sid = ?\"", "\"UPDATE heads SET held = held, past = epoch WHERE sid = ?\""),
 			why:   "a session that was given back is nobody's to claim, or still its last holder's to write",
 			red:   by("store/sqlite", "TestContract/Lease|Append"),
 		}, {

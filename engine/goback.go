@@ -1,0 +1,320 @@
+package engine
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/journal"
+)
+
+// futile reports whether a restart or a rollback will be refused, so that it does not
+// break off the loop that runs.
+func (d *driver) futile(m *stint.Message) bool {
+	s := d.w.session()
+	return d.refusal(&s, command(*m)) != ""
+}
+
+// refusal is why the session cannot be taken back as c asks; empty: it can.
+func (d *driver) refusal(s *stint.Session, c journal.Command) string {
+	head := s.Head
+	if head == d.foundLost {
+		head-- // what this claim itself had to say of the one before is no news
+	}
+	switch {
+	case c.Head != 0 && c.Head != s.Head && c.Head != head:
+		return fmt.Sprintf("the plan was made at entry %d, the journal is at %d: look again", c.Head, s.Head)
+	case c.From != nil && (*c.From < 0 || *c.From > s.Checkpoint.Loop):
+		return fmt.Sprintf("there is no completed loop %d; %s", *c.From, completed(s.Checkpoint.Loop))
+	}
+	if c.State != nil {
+		if err := checkValue("the state", c.State); err != nil {
+			return plain(err)
+		}
+	}
+	switch c.InDoubt {
+	case "", journal.AskDoubt, journal.SkipDoubt, journal.RedoDoubt:
+	default:
+		return fmt.Sprintf("in_doubt is %q; it is ask, skip or redo", clip(string(c.InDoubt), 60))
+	}
+	return ""
+}
+
+// goBack restarts the session, or rolls it back.
+func (d *driver) goBack(s *stint.Session, m stint.Message, c journal.Command) error {
+	if why := d.refusal(s, c); why != "" {
+		return d.refuse(m, why)
+	}
+	if c.From == nil && m.Kind == stint.Restart && c.State == nil {
+		return d.restartHere(s, m, c)
+	}
+	from := s.Checkpoint.Loop
+	if c.From != nil {
+		from = *c.From
+	}
+	if err := d.w.sync(); err != nil { // the journal is read: it must have what this drive made
+		return err
+	}
+	cp, err := d.e.checkpointAt(d.io, s, from)
+	if errors.Is(err, stint.NotFound) {
+		return d.refuse(m, errors.Unwrap(err).Error())
+	}
+	if err != nil {
+		return err
+	}
+	data := journal.LineStarted{From: from, Checkpoint: cp, Reason: c.Reason, Plan: c.Plan, Park: m.Kind == stint.Rollback}
+	switch why, err := d.leaveDoubts(s, c, &data); {
+	case err != nil:
+		return err
+	case why != "":
+		return d.refuse(m, why)
+	}
+	if err := d.take(m, ""); err != nil {
+		return err
+	}
+	var body []byte
+	if c.State != nil {
+		data.State, body, err = journal.WriteState(stint.Checkpoint{}, nil, c.State, nil)
+		if err != nil {
+			return err
+		}
+	}
+	pos := stint.Position{Loop: from}
+	if _, err := d.w.add(journal.Draft{Kind: stint.LineStarted, Pos: pos, Actor: m.From, Data: data, Body: body}); err != nil {
+		return err
+	}
+	d.skips = skipsOf(&data)
+	if err := d.say(m, c); err != nil {
+		return err
+	}
+	return d.afterMove(c)
+}
+
+// restartHere goes on from the newest checkpoint, on the same line: the loop that
+// was open begins again with its finished steps answered.
+func (d *driver) restartHere(s *stint.Session, m stint.Message, c journal.Command) error {
+	if err := d.take(m, ""); err != nil {
+		return err
+	}
+	if err := d.say(m, c); err != nil || s.Status == stint.Pending {
+		return err
+	}
+	_, err := d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: d.here(), Actor: m.From, Data: journal.Resumed{Why: "restart", Reason: c.Reason}})
+	return err
+}
+
+// afterMove takes up the state of the checkpoint that the session now stands on.
+func (d *driver) afterMove(c journal.Command) error {
+	s := d.w.session()
+	d.place = s.At
+	if c.State != nil {
+		d.state = c.State
+		return nil
+	}
+	var err error
+	d.state, err = d.e.state(d.io, &s)
+	return err
+}
+
+// say records the prompt that came inside a restart. It is for the first loop that
+// begins after it: an open loop has recorded steps that were made without it, and
+// every attempt at a loop sees the same inbox.
+func (d *driver) say(m stint.Message, c journal.Command) error {
+	if c.Say == "" {
+		return nil
+	}
+	s := d.w.session()
+	pos := stint.Position{Loop: s.Checkpoint.Loop + 1}
+	if s.At.Open {
+		pos.Loop = s.At.Loop + 1
+	}
+	_, err := d.w.add(journal.Draft{Kind: stint.MessageTaken, Pos: pos, Actor: m.From, Body: []byte(c.Say),
+		Data: journal.Taken{ID: m.ID + "/say", Kind: stint.Prompt, From: m.From, At: m.At}})
+	return err
+}
+
+// doubts are the once steps of the open loop whose intent is recorded and whose
+// outcome is not, in their order.
+func (d *driver) doubts(s *stint.Session) ([]journal.DoubtedStep, error) {
+	if !s.At.Open {
+		return nil, nil
+	}
+	if err := d.w.sync(); err != nil { // the journal is read: it must have what this drive made
+		return nil, err
+	}
+	d.place = s.At
+	p, _, err := d.loadPast(d.io)
+	if err != nil {
+		return nil, err
+	}
+	var out []journal.DoubtedStep
+	for _, st := range p {
+		if st.requested && st.done == nil && st.verdict == "" && st.intent.Effect == stint.Once {
+			out = append(out, journal.DoubtedStep{Pos: stint.Position{Line: s.At.Line, Loop: s.At.Loop, Step: st.step, Sub: st.sub}, StepRequested: st.intent})
+		}
+	}
+	slices.SortFunc(out, func(a, b journal.DoubtedStep) int {
+		return cmp.Or(cmp.Compare(a.Pos.Step, b.Pos.Step), cmp.Compare(a.Pos.Sub, b.Pos.Sub))
+	})
+	return out, nil
+}
+
+// maxDoubts bounds the steps that a line's first entry names.
+const maxDoubts = 50
+
+// leaveDoubts says in data what becomes of the steps in doubt that the new line leaves
+// behind, or why it cannot begin.
+func (d *driver) leaveDoubts(s *stint.Session, c journal.Command, data *journal.LineStarted) (why string, err error) {
+	doubts, err := d.doubts(s)
+	if err != nil {
+		return "", err
+	}
+	if len(doubts) > 0 && (c.InDoubt == "" || c.InDoubt == journal.AskDoubt) {
+		return fmt.Sprintf("%s in doubt: say what became of %s first, or choose skip or redo for the new line", named(doubts), it(len(doubts))), nil
+	}
+	if c.InDoubt != journal.RedoDoubt { // what the line that is left was to skip is not done now either
+		if err := d.loadSkips(s); err != nil {
+			return "", err
+		}
+		for _, sk := range d.skips {
+			if sk.at.Loop == 0 || sk.at.Loop > data.From {
+				doubts = append(doubts, sk.DoubtedStep)
+			}
+		}
+	}
+	if len(doubts) == 0 {
+		return "", nil
+	}
+	if data.InDoubt = c.InDoubt; c.InDoubt != journal.RedoDoubt {
+		data.InDoubt = journal.SkipDoubt
+	}
+	if len(doubts) > maxDoubts {
+		if data.InDoubt == journal.SkipDoubt {
+			return fmt.Sprintf("%d steps are in doubt; at most %d can be skipped: say what became of them first", len(doubts), maxDoubts), nil
+		}
+		doubts = doubts[:maxDoubts]
+	}
+	data.Doubts = doubts
+	return "", nil
+}
+
+// skip is a step that the line must not do.
+type skip struct {
+	journal.DoubtedStep
+	at stint.Position // where it was skipped; zero: not yet
+}
+
+// loadSkips reads what the current line must not do, unless it is known.
+func (d *driver) loadSkips(s *stint.Session) error {
+	if d.skips != nil || s.At.Line == 0 {
+		return nil
+	}
+	es, err := d.e.store.Entries(d.io, stint.Range{Session: s.ID, Kinds: []stint.Kind{stint.LineStarted}, Last: true, Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(es) == 0 {
+		return nil // this drive has just made it
+	}
+	line, err := journal.Decode[journal.LineStarted](&es[0])
+	if err != nil {
+		return err
+	}
+	skips := skipsOf(&line)
+	for after := es[0].Seq; len(skips) > 0; after = es[len(es)-1].Seq {
+		es, err = d.e.store.Entries(d.io, stint.Range{Session: s.ID, After: after, Kinds: []stint.Kind{stint.StepResolved}, Limit: 1000})
+		if err != nil {
+			return err
+		}
+		for i := range es {
+			r, err := journal.Decode[journal.StepResolved](&es[i])
+			if err != nil {
+				return err
+			}
+			if j := slices.IndexFunc(skips, func(sk skip) bool { return r.Skipped != nil && sk.Pos == *r.Skipped }); j >= 0 {
+				skips[j].at = es[i].Pos
+			}
+		}
+		if len(es) < 1000 {
+			break
+		}
+	}
+	d.skips = skips
+	return nil
+}
+
+// skipsOf is what a line that has just begun must not do. It is never nil.
+func skipsOf(line *journal.LineStarted) []skip {
+	out := []skip{}
+	if line.InDoubt == journal.SkipDoubt {
+		for _, st := range line.Doubts {
+			out = append(out, skip{DoubtedStep: st})
+		}
+	}
+	return out
+}
+
+// skip answers c without doing it, if it is a step that a person chose to skip when
+// the line began.
+func (l *loop) skip(c *call) {
+	i := slices.IndexFunc(l.d.skips, func(sk skip) bool { return sk.at.Loop == 0 && sk.StepRequested == c.intent })
+	if i < 0 {
+		return
+	}
+	sk := &l.d.skips[i]
+	if err := l.intend(c); err != nil {
+		c.answered, c.err = true, err
+		return
+	}
+	seq, err := l.d.w.add(journal.Draft{Kind: stint.StepResolved, Pos: c.pos, Actor: stint.ByPolicy, Data: journal.StepResolved{
+		Verdict: journal.Unknown, Skipped: &sk.Pos, Reason: fmt.Sprintf("step %s was left in doubt on line %d, and the restart chose to skip it", sk.Pos, sk.Pos.Line)}})
+	if err != nil {
+		c.answered, c.err = true, l.refused(err)
+		return
+	}
+	sk.at, l.loose = c.pos, seq
+	l.count(c.step, stint.Usage{})
+	c.answered, c.result = true, stint.Result{Data: json.RawMessage(unknownResult)}
+	l.d.w.flush(false)
+}
+
+// completed says which loops can be kept.
+func completed(n int) string {
+	switch n {
+	case 0:
+		return "none is completed yet"
+	case 1:
+		return "loop 1 is completed"
+	}
+	return fmt.Sprintf("loops 1 to %d are completed", n)
+}
+
+// named are steps for a person to recognise.
+func named(steps []journal.DoubtedStep) string {
+	var b strings.Builder
+	for i, st := range steps {
+		if i == 5 {
+			fmt.Fprintf(&b, " and %d more", len(steps)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s %s", st.Pos, st.Name)
+	}
+	if len(steps) == 1 {
+		return "step " + b.String() + " is"
+	}
+	return "steps " + b.String() + " are"
+}
+
+func it(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
+}
