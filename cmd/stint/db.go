@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/store/sqlite"
 )
 
@@ -56,9 +57,9 @@ func (a *app) dbSizeCommand() *cobra.Command {
 					Rows   map[string]int64 `json:"rows"`
 				}{"stint.db.size/1", s.path, z.File, z.WAL, z.Keys, z.Free, z.Rows})
 			}
-			a.printf("%s\n  %-8s %12d bytes, %d of them free\n  %-8s %12d bytes\n  %-8s %12d bytes\n", s.path, "file", z.File, z.Free, "wal", z.WAL, "keys", z.Keys)
+			a.printf("%s\n  %-15s %12d bytes, %d of them free\n  %-15s %12d bytes\n  %-15s %12d bytes\n", term.Escape(s.path), "file", z.File, z.Free, "wal", z.WAL, "keys file", z.Keys)
 			for _, t := range slices.Sorted(maps.Keys(z.Rows)) {
-				a.printf("  %-8s %12d rows\n", t, z.Rows[t])
+				a.printf("  %-15s %12d rows\n", "table "+term.Line(t), z.Rows[t])
 			}
 			return nil
 		},
@@ -101,7 +102,7 @@ func (a *app) copied(schema, path string, took time.Duration) error {
 			MS     int64  `json:"ms"`
 		}{schema, path, info.Size(), took.Milliseconds()})
 	}
-	a.printf("wrote %s, %d bytes in %v\n", path, info.Size(), took.Round(time.Millisecond))
+	a.printf("wrote %s, %d bytes in %v\n", term.Escape(path), info.Size(), took.Round(time.Millisecond))
 	return nil
 }
 
@@ -125,6 +126,9 @@ func (a *app) dbRestore(ctx context.Context, backup string) error {
 	if err != nil {
 		return err
 	}
+	if err := restorable(backup); err != nil {
+		return err
+	}
 	for _, p := range []string{path, path + "-wal", path + ".keys"} {
 		if _, err := os.Lstat(p); err == nil {
 			e := stint.Exists.Errorf("restore", "%s is there", p)
@@ -133,23 +137,119 @@ func (a *app) dbRestore(ctx context.Context, backup string) error {
 		}
 	}
 	begun := time.Now()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return &stint.Error{Code: stint.Unavailable, Op: "restore", Err: err}
-	}
-	if err := copyNew(backup+".keys", path+".keys"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	_, err = os.Lstat(path + ".d")
+	locks := errors.Is(err, fs.ErrNotExist)
+	folders, err := makeFolders(filepath.Dir(path))
+	if err != nil {
+		removeFolders(folders)
 		return err
 	}
-	if err := copyNew(backup, path); err != nil {
-		return errors.Join(err, removeNew(path+".keys"))
-	}
-	st, err := sqlite.Open(ctx, sqlite.Options{Path: path})
-	if err != nil {
-		return errors.Join(err, removeNew(path), removeNew(path+".keys"))
-	}
-	if err := st.Close(); err != nil {
+	if err := restore(ctx, backup, path); err != nil {
+		for _, suffix := range []string{"", "-wal", "-shm", ".keys", ".part", ".keys.part"} {
+			err = errors.Join(err, removeNew(path+suffix))
+		}
+		if locks {
+			err = errors.Join(err, os.RemoveAll(path+".d"))
+		}
+		removeFolders(folders)
 		return err
 	}
 	return a.copied("stint.db.restore/1", path, time.Since(begun))
+}
+
+// restorable refuses what cannot be a backup before anything is made.
+func restorable(backup string) error {
+	info, err := os.Stat(backup)
+	var e *stint.Error
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e = &stint.Error{Code: stint.NotFound, Op: "restore", Err: err}
+	case err != nil:
+		e = &stint.Error{Code: stint.Unavailable, Op: "restore", Err: err}
+	case info.IsDir():
+		e = stint.Invalid.Errorf("restore", "%s is a folder, and a backup is a file", backup)
+	case info.Size() == 0:
+		e = stint.Corrupt.Errorf("restore", "%s is empty, and no backup is", backup)
+	default:
+		return nil
+	}
+	e.Hint = "name a file that `stint db backup` wrote"
+	return e
+}
+
+// restore copies a backup and its keys to path and opens it once. What is not whole
+// is never seen under its name.
+func restore(ctx context.Context, backup, path string) error {
+	for _, suffix := range []string{".keys", ""} { // the store is there once its keys are
+		part := path + suffix + ".part"
+		if err := removeNew(part); err != nil { // of one that was killed
+			return err
+		}
+		if err := copyNew(backup+suffix, part); suffix != "" && errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		if err := os.Rename(part, path+suffix); err != nil {
+			return &stint.Error{Code: stint.Unavailable, Op: "restore", Err: err, Hint: "nothing was restored; try again"}
+		}
+	}
+	if err := syncFolder(filepath.Dir(path)); err != nil {
+		return err
+	}
+	st, err := sqlite.Open(ctx, sqlite.Options{Path: path})
+	if err != nil {
+		return err
+	}
+	return st.Close()
+}
+
+// makeFolders makes a folder with those above it, and returns those that it made, the
+// innermost first.
+func makeFolders(dir string) (made []string, err error) {
+	if info, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is not a directory", dir)
+		}
+		if err != nil {
+			return nil, &stint.Error{Code: stint.Unavailable, Op: "folder", Err: err, Hint: "check the path, and that this user may use it"}
+		}
+		return nil, nil
+	}
+	if up := filepath.Dir(dir); up != dir {
+		if made, err = makeFolders(up); err != nil {
+			return made, err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return made, &stint.Error{Code: stint.Unavailable, Op: "folder", Err: err, Hint: "choose a folder that this user may write to"}
+	} else if err == nil {
+		made = append([]string{dir}, made...)
+	}
+	return made, syncFolder(filepath.Dir(dir))
+}
+
+// removeFolders removes folders that were made for something that then failed, unless
+// somebody else has put something into them.
+func removeFolders(made []string) {
+	for _, dir := range made {
+		if os.Remove(dir) != nil {
+			return
+		}
+	}
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err == nil {
+		err = d.Sync()
+		_ = d.Close()
+	}
+	if err == nil || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) {
+		return nil // a folder that cannot be synced is one of a system that needs it not
+	}
+	return &stint.Error{Code: stint.Unavailable, Op: "folder", Err: err, Hint: "look at the kernel's log for errors of the disk"}
 }
 
 // copyNew copies a file to one that must not be there, durably.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/internal/term"
 )
 
 func (a *app) initCommand() *cobra.Command {
@@ -36,25 +37,18 @@ func (a *app) init(dir string) error {
 	if !filepath.IsAbs(dir) {
 		wd, err := a.getwd()
 		if err != nil {
-			return &stint.Error{Code: stint.Invalid, Op: "init", Err: err}
+			return &stint.Error{Code: stint.Invalid, Op: "init", Err: err, Hint: "name the folder as an absolute path"}
 		}
 		dir = filepath.Join(wd, dir)
 	}
 	path := filepath.Join(dir, config.FileName)
-	if err := os.MkdirAll(filepath.Join(dir, ".stint"), 0o700); err != nil {
-		return &stint.Error{Code: stint.Unavailable, Op: "init", Err: err}
-	}
-	if err := writeNew(filepath.Join(dir, ".stint", ".gitignore"), "*\n"); err != nil && !errors.Is(err, fs.ErrExist) {
-		return &stint.Error{Code: stint.Unavailable, Op: "init", Err: err}
-	}
-	err := writeNew(path, config.Example())
-	if errors.Is(err, fs.ErrExist) {
+	if _, err := os.Lstat(path); err == nil {
 		e := stint.Exists.Errorf("init", "%s is there already", path)
 		e.Hint = "stint agent validate checks it"
 		return e
 	}
-	if err != nil {
-		return &stint.Error{Code: stint.Unavailable, Op: "init", Err: err}
+	if err := initFiles(dir, path); err != nil {
+		return err
 	}
 	file, err := config.Load(path)
 	if err != nil {
@@ -66,11 +60,40 @@ func (a *app) init(dir string) error {
 			Path   string `json:"path"`
 		}{"stint.init/1", path})
 	}
-	a.printf("wrote %s\n", path)
+	a.printf("wrote %s\n", term.Escape(path))
 	for name := range file.Agents {
 		a.printf("  stint run %s\n", name)
 	}
 	return nil
+}
+
+// initFiles makes the folder, what git ignores in it, and stint.yaml; or nothing.
+func initFiles(dir, path string) error {
+	ignore := filepath.Join(dir, ".stint", ".gitignore")
+	folders, err := makeFolders(filepath.Dir(ignore))
+	files := []string{}
+	for _, f := range []struct{ path, text string }{{ignore, "*\n"}, {path, config.Example()}} {
+		if err != nil {
+			break
+		}
+		if err = writeNew(f.path, f.text); err == nil {
+			files = append(files, f.path)
+		} else if f.path == ignore && errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	var known *stint.Error
+	if !errors.As(err, &known) {
+		err = &stint.Error{Code: stint.Unavailable, Op: "init", Err: err, Hint: "choose a folder that this user may write to, on a disk with room"}
+	}
+	for _, f := range files {
+		err = errors.Join(err, removeNew(f))
+	}
+	removeFolders(folders)
+	return err
 }
 
 // writeNew writes a file that must not be there.
@@ -80,5 +103,8 @@ func writeNew(path, content string) error {
 		return err
 	}
 	_, err = f.WriteString(content)
-	return errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, removeNew(path))
+	}
+	return nil
 }

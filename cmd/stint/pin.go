@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -17,6 +18,7 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/agent/exec"
 	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/store/sqlite"
 )
 
 // pin is what a session is pinned to: the resolved agent, and the files that its
@@ -25,19 +27,19 @@ import (
 type pin struct {
 	Agent json.RawMessage       `json:"agent"`
 	Files map[string]stint.Hash `json:"files,omitempty"` // by path: relative to the agent's folder, or absolute
-	Store string                `json:"store,omitempty"` // folder of the copies, with pin: copy
+	Store string                `json:"store,omitempty"` // folder where the copies were first put, with pin: copy; its last part names the set
 }
 
 // newPin pins an agent as it is now. Files that cannot be read are not pinned: the
 // loop says what is wrong with them.
-func newPin(c *config.Agent, spec exec.Spec, copies string) (json.RawMessage, error) {
+func newPin(c *config.Agent, spec exec.Spec, kept copies) (json.RawMessage, error) {
 	def, _ := c.Definition()
 	p := pin{Agent: def}
 	if files, err := spec.Fingerprint(); err == nil {
 		p.Files = files
 	}
 	if c.Pin == config.PinCopy {
-		dir, err := copyFiles(c, p.Files, copies)
+		dir, err := kept.make(c, p.Files)
 		if err != nil {
 			return nil, err
 		}
@@ -54,40 +56,57 @@ func readPin(b json.RawMessage) (p pin, c config.Agent, err error) {
 	return p, c, err
 }
 
-// copyFiles keeps the project's files as they are now: a folder named by what is in
+// copies are the files of agents with pin: copy. They lie in the store, so that a
+// session can go on from a backup of it alone; a program needs them in a folder, which
+// is filled from there, and may be removed at any time.
+type copies struct {
+	store *sqlite.Store
+	dir   string // of the folders, one for each set
+}
+
+// make keeps the project's files as they are now, as a set that is named by what is in
 // it, so that sessions with equal files share one.
-func copyFiles(c *config.Agent, files map[string]stint.Hash, copies string) (string, error) {
+func (k copies) make(c *config.Agent, files map[string]stint.Hash) (string, error) {
 	h := sha256.New()
 	names := slices.Sorted(maps.Keys(files))
 	for _, name := range names {
 		fmt.Fprintf(h, "%s %s\n", files[name], name)
 	}
-	dir := filepath.Join(copies, fmt.Sprintf("%x", h.Sum(nil)[:12]))
+	set := fmt.Sprintf("%x", h.Sum(nil)[:12])
+	var all []sqlite.File
 	for _, name := range names {
 		if filepath.IsAbs(name) {
 			continue // a program of the system
 		}
-		to := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			return "", &stint.Error{Code: stint.Unavailable, Op: "pin", Err: err}
-		}
 		from := filepath.Join(c.Dir, filepath.FromSlash(name))
-		if err := copyNew(from, to); err != nil && !errors.Is(err, fs.ErrExist) {
-			return "", err
-		}
-		info, err := os.Stat(from)
+		data, err := os.ReadFile(from)
+		var info fs.FileInfo
 		if err == nil {
-			err = os.Chmod(to, info.Mode().Perm())
+			info, err = os.Stat(from)
 		}
 		if err != nil {
-			return "", &stint.Error{Code: stint.Unavailable, Op: "pin", Err: err}
+			return "", &stint.Error{Code: stint.Unavailable, Op: "pin", Err: err, Hint: "make the agent's files readable"}
 		}
+		all = append(all, sqlite.File{Set: set, Path: filepath.ToSlash(name), Mode: info.Mode().Perm(), Data: data})
 	}
-	return dir, nil
+	if err := k.store.KeepFiles(context.Background(), all); err != nil {
+		return "", err
+	}
+	return filepath.Join(k.dir, set), nil
 }
 
-// useCopies makes the command run the copies instead of the files.
-func useCopies(spec *exec.Spec, p *pin) {
+// use makes the command run the copies instead of the files.
+func (k copies) use(spec *exec.Spec, p *pin) error {
+	dir := filepath.Join(k.dir, filepath.Base(p.Store))
+	all, err := k.store.Files(context.Background(), filepath.Base(p.Store))
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if err := place(dir, &all[i]); err != nil {
+			return &stint.Error{Code: stint.Unavailable, Op: "pin", Err: err, Hint: "check the folder beside the store, and that it is this user's"}
+		}
+	}
 	spec.Command = slices.Clone(spec.Command)
 	for i, arg := range spec.Command {
 		path := arg
@@ -99,9 +118,43 @@ func useCopies(spec *exec.Spec, p *pin) {
 			continue
 		}
 		if _, ok := p.Files[filepath.ToSlash(rel)]; ok {
-			spec.Command[i] = filepath.Join(p.Store, rel)
+			spec.Command[i] = filepath.Join(dir, rel)
 		}
 	}
+	return nil
+}
+
+// place puts a kept file into the folder, unless it is there as it was kept. Several
+// processes may do so at once, and one may die in the middle.
+func place(dir string, f *sqlite.File) error {
+	if !filepath.IsLocal(filepath.FromSlash(f.Path)) {
+		return fmt.Errorf("%q leads out of the agent's folder", f.Path)
+	}
+	to := filepath.Join(dir, filepath.FromSlash(f.Path))
+	if info, err := os.Stat(to); err == nil && info.Mode().Perm() == f.Mode && info.Size() == int64(len(f.Data)) {
+		if data, err := os.ReadFile(to); err == nil && bytes.Equal(data, f.Data) {
+			return nil
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	part, err := os.CreateTemp(filepath.Dir(to), ".part-")
+	if err != nil {
+		return err
+	}
+	_, err = part.Write(f.Data)
+	err = errors.Join(err, part.Close())
+	if err == nil {
+		err = os.Chmod(part.Name(), f.Mode)
+	}
+	if err == nil {
+		err = os.Rename(part.Name(), to)
+	}
+	if err != nil {
+		_ = os.Remove(part.Name())
+	}
+	return err
 }
 
 // pinned is an agent that looks at each loop whether its files are still those that

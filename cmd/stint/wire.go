@@ -20,14 +20,14 @@ const runtimeExec = "exec"
 // wiring makes engine agents out of what the configuration says of them.
 type wiring struct {
 	getenv func(string) (string, bool)
-	copies string // folder for the files of agents with pin: copy
+	kept   copies // the files of agents with pin: copy
 	tee    *tee   // nil unless a foreground command shows the agent's output
 	closes []func() error
 }
 
 // wire makes the wiring of a site.
 func (s *site) wire(t *tee) *wiring {
-	return &wiring{getenv: os.LookupEnv, copies: filepath.Join(s.path+".d", "pins"), tee: t}
+	return &wiring{getenv: os.LookupEnv, kept: copies{s.store, filepath.Join(s.path+".d", "pins")}, tee: t}
 }
 
 // close ends the processes that agents kept.
@@ -57,7 +57,7 @@ func (w *wiring) agent(c config.Agent) (engine.Agent, error) {
 	if err != nil {
 		return engine.Agent{}, err
 	}
-	def, err := newPin(&c, spec, w.copies)
+	def, err := newPin(&c, spec, w.kept)
 	if err != nil {
 		return engine.Agent{}, err
 	}
@@ -92,7 +92,9 @@ func (w *wiring) make(c config.Agent, def json.RawMessage, p *pin) (engine.Agent
 	}
 	var loop stint.Agent
 	if p.Store != "" {
-		useCopies(&spec, p)
+		if err := w.kept.use(&spec, p); err != nil {
+			return engine.Agent{}, err
+		}
 	}
 	run, err := exec.New(spec)
 	if err != nil {

@@ -61,8 +61,8 @@ func readsAndWrites() [][]string {
 		{"run", "-q", "--", "true"}, {"send", "@last", "x"}, {"stop", "@last"}, {"restart", "@last", "--from", "0"}}
 }
 
-// What is not a store of this program is refused by every command, and keeps every
-// byte.
+// What is not a store of this program is refused by every command, keeps every byte,
+// and gets nothing beside it.
 func TestNotAStore(t *testing.T) {
 	t.Parallel()
 	good := newSite(t, nil)
@@ -76,23 +76,26 @@ func TestNotAStore(t *testing.T) {
 		cause string
 		make  func(t *testing.T, path string)
 	}{
-		"another program's": {5, "of another program", func(t *testing.T, path string) { statement(t, path, "CREATE TABLE t(x)", "INSERT INTO t VALUES (1)") }},
-		"another's version": {5, "of another program", func(t *testing.T, path string) { statement(t, path, "PRAGMA user_version = 1") }},
-		"another's id":      {5, "of another program", func(t *testing.T, path string) { statement(t, path, "PRAGMA application_id = 7") }},
+		"another program's":      {5, "of another program", func(t *testing.T, path string) { statement(t, path, "CREATE TABLE t(x)", "INSERT INTO t VALUES (1)") }},
+		"another's, in WAL mode": {5, "of another program", func(t *testing.T, path string) { statement(t, path, "PRAGMA journal_mode = WAL", "CREATE TABLE t(x)") }},
+		"another's version":      {5, "of another program", func(t *testing.T, path string) { statement(t, path, "PRAGMA user_version = 1") }},
+		"another's id":           {5, "of another program", func(t *testing.T, path string) { statement(t, path, "PRAGMA application_id = 7") }},
 		"a newer one": {5, "schema version 999", func(t *testing.T, path string) {
 			put(t, path, store)
 			statement(t, path, "PRAGMA journal_mode = DELETE", "PRAGMA user_version = 999")
 		}},
 		"a text":       {10, "not a database", func(t *testing.T, path string) { put(t, path, bytes.Repeat([]byte("Dear diary, "), 1000)) }},
+		"one byte":     {10, "not a database", func(t *testing.T, path string) { put(t, path, []byte("x")) }},
 		"two bytes":    {10, "not a database", func(t *testing.T, path string) { put(t, path, []byte("x\n")) }},
 		"zeros":        {10, "not a database", func(t *testing.T, path string) { put(t, path, make([]byte, 8192)) }},
 		"half a store": {10, "malformed", func(t *testing.T, path string) { put(t, path, store[:len(store)/2/4096*4096]) }},
-		"a folder": {11, "", func(t *testing.T, path string) {
+		"half a page":  {10, "not a database", func(t *testing.T, path string) { put(t, path, store[:300]) }},
+		"a folder": {11, "is a folder, and a store is a file", func(t *testing.T, path string) {
 			if err := os.Mkdir(path, 0o700); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		"a pipe": {11, "", func(t *testing.T, path string) {
+		"a pipe": {11, "is no regular file", func(t *testing.T, path string) {
 			if err := os.Symlink("/dev/null", path); err != nil { // a FIFO would be waited for
 				t.Fatal(err)
 			}
@@ -107,6 +110,7 @@ func TestNotAStore(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, nil).with("STINT_STORE=sqlite:odd.db")
 			c.make(t, s.path("odd.db"))
+			beside := strings.Join(names(t, s.dir), " ")
 			var before [32]byte
 			if name != "nowhere" {
 				before = sumOf(t, s.path("odd.db"))
@@ -118,11 +122,24 @@ func TestNotAStore(t *testing.T) {
 			if name != "nowhere" && sumOf(t, s.path("odd.db")) != before {
 				t.Error("it was changed")
 			}
-			if exists(s.path("copy.db")) || exists(s.path("copy.db.part")) {
-				t.Error("a backup was written")
+			if now := strings.Join(names(t, s.dir), " "); now != beside {
+				t.Errorf("there were %s, and now there are %s", beside, now)
 			}
 		})
 	}
+}
+
+// names lists a folder.
+func names(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		all = append(all, f.Name())
+	}
+	return all
 }
 
 func put(t *testing.T, path string, b []byte) {

@@ -94,7 +94,7 @@ func TestTerminalIsSafe(t *testing.T) {
 	s.file("prompt", evil+"\xff\x00\x9b")
 	var lines [][]string
 	for name, code := range map[string]int{"ends": 0, "fails": 7, "waits": 6, "breaks": 7} {
-		r := s.run("run", name, "--name", name, "-q", "-f", "prompt", "-l", "team="+evil)
+		r := s.run("run", name, "--name", name, "-q", "-f", "prompt")
 		if r.code != code {
 			t.Fatalf("%s", r)
 		}
@@ -118,7 +118,7 @@ func TestTerminalIsSafe(t *testing.T) {
 		}
 		lines = append(lines, strings.Fields(line))
 	}
-	lines = append(lines, []string{"show", evil}, []string{"logs", "ends", "-k", evil}, []string{"run", evil}, []string{"start", "ends", "--name", evil})
+	lines = append(lines, []string{"show", evil}, []string{"logs", "ends", "-k", evil}, []string{"run", evil}, []string{"start", "ends", "--name", evil}, []string{"start", "ends", "-l", "team=" + evil})
 	said := 0
 	for _, args := range lines {
 		piped := s.run(args...)

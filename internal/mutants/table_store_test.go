@@ -86,6 +86,11 @@ func durableMutants() []mutant {
 			why:   "what was acknowledged is in no file yet",
 			red:   []tests{{"store/sqlite", "TestCommitsAreSynced"}, {"store/sqlite", "TestKilled"}},
 		}, {
+			name: "sqlite-rolled-back-frames-stay", file: "store/sqlite/vfs.go",
+			edits: one("\t\tat[walFile](m.wal).len = 0\n\t}\n\treturn call[lockFunc]", "\t}\n\treturn call[lockFunc]"),
+			why:   "what was rolled back is written over what another process committed",
+			red:   by("store/sqlite", "TestLayer"),
+		}, {
 			name: "sqlite-wal-not-synced", file: "store/sqlite/vfs.go",
 			edits: one("return call[flagFunc](below(file).FxSync)(tls, under(file), flags)", "return lib.SQLITE_OK"),
 			why:   "what was acknowledged is gone after a power cut, and after nothing less",

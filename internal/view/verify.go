@@ -21,6 +21,7 @@ type VerifyOptions struct {
 	States   bool                // the states of all checkpoints of all lines, not of the newest alone
 	Page     int                 // entries read at once; 0: 500
 	Progress func(entries int64) // called after each page with the entries checked so far; nil: nobody asks
+	Known    []Problem           // of the session, found elsewhere: they stand first in the report
 }
 
 // Report is what a verification of one session found.
@@ -40,7 +41,7 @@ type Report struct {
 // Problem is one thing that is not as it must be.
 type Problem struct {
 	Seq   stint.Seq `json:"seq"`   // the entry; 0: the session as a whole
-	Check string    `json:"check"` // journal, body, state, fold, row
+	Check string    `json:"check"` // journal, body, state, fold, row; table: what the store keeps beside them
 	What  string    `json:"what"`
 }
 
@@ -57,12 +58,22 @@ type Verification struct {
 	Entries  int64      `json:"entries"`
 	Bodies   int64      `json:"bodies"`
 	States   int64      `json:"states"`
-	Items    []Report   `json:"items"` // of the sessions that were named; of --all, those with problems
+	Problems []Problem  `json:"problems"` // of the store as a whole, at most 100
+	Items    []Report   `json:"items"`    // of the sessions that were named; of --all, those with problems
 }
 
 // NewVerification returns one of no sessions.
 func NewVerification(now time.Time) Verification {
-	return Verification{Schema: SchemaVerify, Now: whole(now), OK: true, Items: []Report{}}
+	return Verification{Schema: SchemaVerify, Now: whole(now), OK: true, Problems: []Problem{}, Items: []Report{}}
+}
+
+// Fault adds a problem of the store as a whole.
+func (v *Verification) Fault(p Problem) {
+	v.OK = false
+	if len(v.Problems) < maxProblems {
+		p.What = term.Line(p.What)
+		v.Problems = append(v.Problems, p)
+	}
 }
 
 // Add counts r, and keeps it if keep is set or it has problems.
@@ -90,9 +101,27 @@ func VerifySession(ctx context.Context, src Source, row stint.Row, opt VerifyOpt
 	c := checker{ctx: ctx, src: src, row: &row, opt: opt, report: Report{
 		Session: row.Session.ID, Short: row.Short, Name: row.Session.Name, Problems: []Problem{},
 	}}
+	c.known(opt.Known)
 	err := c.run()
 	c.report.OK = len(c.report.Problems) == 0
 	return c.report, err
+}
+
+// Unreadable is the report of a session whose row cannot be read, for the reason err:
+// there is nothing to compare its entries with.
+func Unreadable(id stint.ID, known []Problem, err error) Report {
+	full := id.String()
+	c := checker{report: Report{Session: id, Short: full[len(full)-minEnding:], Problems: []Problem{}}}
+	c.known(known)
+	c.problem(0, "row", "%s", cause(err))
+	return c.report
+}
+
+// known adds what was found elsewhere.
+func (c *checker) known(all []Problem) {
+	for _, p := range all {
+		c.problem(p.Seq, p.Check, "%s", p.What)
+	}
 }
 
 type checker struct {
@@ -207,7 +236,7 @@ func (c *checker) body(e *stint.Entry) error {
 	}
 	if c.key == nil {
 		key, err := c.src.FamilyKey(c.ctx, c.row.Session.Family)
-		if errors.Is(err, stint.Corrupt) || errors.Is(err, stint.NotFound) {
+		if errors.Is(err, stint.Corrupt) || errors.Is(err, stint.NotFound) || errors.Is(err, stint.Conflict) {
 			c.problem(e.Seq, "body", "the key of family %s, which names its body, is not there: %s", c.row.Session.Family, cause(err))
 			return nil
 		}
@@ -335,6 +364,10 @@ func (c *checker) beyond() error {
 		return err
 	}
 	now, err := c.src.Session(c.ctx, id)
+	if errors.Is(err, stint.Corrupt) || errors.Is(err, stint.NotFound) {
+		c.problem(0, "row", "%s", cause(err))
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -342,6 +375,25 @@ func (c *checker) beyond() error {
 		c.problem(es[0].Seq, "fold", "there is an entry %d, and the row ends with %d", es[0].Seq, now.Session.Head)
 	}
 	return nil
+}
+
+// WriteFaults prints a line for each problem of the store as a whole, after one that
+// says so; nothing if there is none.
+func (v *Verification) WriteFaults(w io.Writer, st term.Style) error {
+	if len(v.Problems) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	glyph := "✗ "
+	if !st.TTY {
+		glyph = ""
+	}
+	fmt.Fprintf(&b, "%s\n", st.Paint(term.Red, glyph+"the store NOT SOUND"))
+	for _, p := range v.Problems {
+		fmt.Fprintf(&b, "    %s: %s\n", p.Check, p.What)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // WriteReport prints r in a line, and a line for each problem.

@@ -373,3 +373,31 @@ deps-1129 (x81d) NOT SOUND: 61,240 entries · 1 body · 0 states
 		t.Errorf("got\n%s", out.String())
 	}
 }
+
+// What the store tells of a session stands in its report, also where the row cannot be
+// read; and what is of no session, in the verification. Nothing of it drives a terminal.
+func TestVerifyKnown(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		k := deps(w)
+		known := []view.Problem{{Check: "table", What: "a column \x1b[2J differs"}}
+		r := verify(t, w.store, k.row(), view.VerifyOptions{Known: known})
+		if r.OK || len(r.Problems) != 1 || strings.Contains(r.Problems[0].What, "\x1b") || r.Problems[0].Check != "table" {
+			t.Errorf("the report is %+v", r)
+		}
+		id := k.row().Session.ID
+		lost := view.Unreadable(id, known, stint.Corrupt.Errorf("session", "the row is damaged"))
+		if lost.OK || len(lost.Problems) != 2 || lost.Session != id || !strings.HasSuffix(id.String(), lost.Short) {
+			t.Errorf("the report is %+v", lost)
+		}
+		v := view.NewVerification(time.Now())
+		v.Add(lost, false)
+		for range 150 {
+			v.Fault(view.Problem{Check: "table", What: "a page \x1b[2J is lost"})
+		}
+		var b bytes.Buffer
+		if err := v.WriteFaults(&b, term.Style{}); err != nil || v.OK || len(v.Problems) != 100 || strings.Contains(b.String(), "\x1b") || !strings.HasPrefix(b.String(), "the store NOT SOUND\n") {
+			t.Errorf("%v: %d problems\n%s", err, len(v.Problems), b.String())
+		}
+	})
+}

@@ -231,10 +231,11 @@ func (w *writer) insertSession(o *op, fid, now int64) error {
 		return err
 	}
 	h := &held{sid: w.c.LastInsertRowID(), fid: fid}
-	epoch := int64(0)
+	epoch, owner := s.Epoch, int64(0) // above 0 if the journal was brought here from another store
 	lease := stint.Lease{Session: s.ID}
 	if o.claim.Holder != "" {
-		epoch = 1
+		epoch++
+		owner = epoch
 		h.epoch, h.base = epoch, new(*s)
 		w.held[s.ID] = h
 		lease, err = w.lease(h.sid, s.ID, &o.claim, epoch, now, stint.Released)
@@ -255,9 +256,9 @@ func (w *writer) insertSession(o *op, fid, now int64) error {
 	}
 	w.buf = appendMark(w.buf[:0], s)
 	p := &s.At
-	if err := exec(w.c, `INSERT INTO heads(sid, epoch, held, ready, agent, runtime, wakes, line, loop, attempt, step, flags, since, loopseq, head, last, hash, updated, mark, sum)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		h.sid, epoch, epoch, readyAt(s, false), agent, runtime, wakesOf(s), p.Line, p.Loop, p.Attempt, p.Step, flagsOf(p), micros(p.Since), int64(p.LoopSeq),
+	if err := exec(w.c, `INSERT INTO heads(sid, epoch, held, past, ready, agent, runtime, wakes, line, loop, attempt, step, flags, since, loopseq, head, last, hash, updated, mark, sum)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		h.sid, epoch, owner, s.Epoch, readyAt(s, false), agent, runtime, wakesOf(s), p.Line, p.Loop, p.Attempt, p.Step, flagsOf(p), micros(p.Since), int64(p.LoopSeq),
 		int64(s.Head), h.last, s.HeadHash[:], micros(s.Updated), text(w.buf), s.Checkpoint.Sum[:]); err != nil {
 		return err
 	}

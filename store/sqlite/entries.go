@@ -30,6 +30,9 @@ func (s *Store) Entries(ctx context.Context, r stint.Range) (all []stint.Entry, 
 		found, err := one(c, "SELECT sid, head, last FROM heads WHERE sid = "+sqlSid, func(st *sqlite.Stmt) {
 			w.sid, w.head, w.last = st.ColumnInt64(0), st.ColumnInt64(1), st.ColumnInt64(2)
 		}, r.Session.String())
+		if err == nil && !found {
+			err = beheaded(c, r.Session)
+		}
 		if err != nil || !found {
 			return err
 		}
@@ -55,6 +58,9 @@ func (s *Store) Entries(ctx context.Context, r stint.Range) (all []stint.Entry, 
 			err = w.forth(after, until)
 		}
 		all = w.all
+		if err == nil {
+			err = headless(&r, all)
+		}
 		return err
 	})
 	return all, err
@@ -189,6 +195,9 @@ func (r *rows) entry(c *sqlite.Conn, st *sqlite.Stmt, id stint.ID) (e stint.Entr
 	actor, err := r.names.text(c, st.ColumnInt64(9))
 	if err != nil {
 		return e, err
+	}
+	if !sane(st.ColumnInt64(8)) {
+		return e, refuse(stint.Corrupt, "entries", id, salvageHint, "the time of entry %d lies beyond all years", st.ColumnInt64(0))
 	}
 	e = stint.Entry{
 		Version: uint8(st.ColumnInt64(11)), Session: id, Seq: stint.Seq(st.ColumnInt64(0)), Epoch: st.ColumnInt64(2), Kind: stint.Kind(kind),

@@ -181,6 +181,25 @@ func (k *keyring) header(f *os.File, store []byte) (int64, error) {
 	return int64(binary.BigEndian.Uint64(b[8:])), nil
 }
 
+// look reads the header of the keys file, which must be one of this store, and its
+// size: -1 if there is no such file.
+func (k *keyring) look(store []byte) (gen, size int64, err error) {
+	f, err := os.Open(k.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, -1, nil
+	}
+	if err != nil {
+		return 0, 0, unavailable("family key", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, 0, unavailable("family key", err)
+	}
+	gen, err = k.header(f, store)
+	return gen, info.Size(), err
+}
+
 // reserve makes a block of keys at the end of the file. It is in a transaction
 // that writes, so that no other process does the same.
 func (w *writer) reserve(o *op) error {

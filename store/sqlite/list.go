@@ -36,17 +36,21 @@ func (s *Store) Sessions(ctx context.Context, f stint.Filter) (all []stint.Row, 
 		if few, err := fewCreated(c, &f); err != nil {
 			return err
 		} else if few {
-			q = strings.Replace(sqlRow, "sessions s JOIN", "sessions s INDEXED BY sessions_created JOIN", 1)
+			q = strings.Replace(sqlRow, "sessions s LEFT JOIN", "sessions s INDEXED BY sessions_created LEFT JOIN", 1)
 		}
 		if len(w.terms) > 0 {
 			q += "WHERE " + strings.Join(w.terms, " AND ")
 		}
-		return each(c, q+" ORDER BY s.id DESC LIMIT ?", func(st *sqlite.Stmt) error {
+		err = each(c, q+" ORDER BY s.id DESC LIMIT ?", func(st *sqlite.Stmt) error {
 			var row stint.Row
 			err := s.rows.scan(st, &row, now, lives)
 			all = append(all, row)
 			return err
 		}, append(w.args, cmp.Or(f.Limit, 1_000))...)
+		if err == nil && len(all) == 0 && len(w.terms) == 0 {
+			err = hollow(c)
+		}
+		return err
 	})
 	return all, err
 }

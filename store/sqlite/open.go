@@ -32,7 +32,8 @@ func Open(ctx context.Context, opt Options) (*Store, error) {
 		return nil, unavailable("open", err)
 	}
 	opt.Path = path
-	if err := prepareFile(&opt); err != nil {
+	version, made, err := lookAndMake(&opt)
+	if err != nil {
 		return nil, err
 	}
 	s := &Store{
@@ -45,10 +46,6 @@ func Open(ctx context.Context, opt Options) (*Store, error) {
 	for range readers {
 		s.pool <- nil
 	}
-	version, err := inspect(path)
-	if err != nil {
-		return nil, err
-	}
 	if opt.ReadOnly {
 		if version < schemaVersion() {
 			return nil, refuse(stint.Conflict, "open", stint.ID{}, "open it for writing once", "the store has schema version %d, this program needs %d", version, schemaVersion())
@@ -57,6 +54,9 @@ func Open(ctx context.Context, opt Options) (*Store, error) {
 	}
 	if err := s.openWriter(ctx, version); err != nil {
 		s.turn.close()
+		if made {
+			_ = os.Remove(path + ".d") // unless somebody has put something into it
+		}
 		return nil, err
 	}
 	go s.commits()
@@ -64,40 +64,69 @@ func Open(ctx context.Context, opt Options) (*Store, error) {
 	return s, nil
 }
 
-// prepareFile checks where the file lies, and makes it with its folders.
-func prepareFile(opt *Options) error {
-	dir := filepath.Dir(opt.Path)
-	if !opt.ReadOnly {
-		if err := makeDir(dir); err != nil {
-			return unavailable("open", err)
-		}
-	}
-	if kind := networkFS(dir); kind != "" && !opt.AllowNetworkFS {
-		return refuse(stint.Invalid, "open", stint.ID{}, "put the store on a local disk, or use PostgreSQL to share it between machines",
+// lookAndMake looks at what is there and returns its schema version. What is refused is
+// left as it is, with nothing beside it; a file that is not there is made with its
+// folders, and so is the folder of the store's locks: made says that it was.
+func lookAndMake(opt *Options) (version int, made bool, err error) {
+	if kind := networkFS(nearest(opt.Path)); kind != "" && !opt.AllowNetworkFS {
+		return 0, false, refuse(stint.Invalid, "open", stint.ID{}, "put the store on a local disk, or use PostgreSQL to share it between machines",
 			"%s is on a network file system (%s), whose locks SQLite cannot rely on", opt.Path, kind)
 	}
-	if opt.ReadOnly {
-		if _, err := os.Stat(opt.Path); errors.Is(err, fs.ErrNotExist) {
-			return refuse(stint.NotFound, "open", stint.ID{}, "the first session that is started makes the store", "there is no store at %s", opt.Path)
+	if _, err := os.Stat(opt.Path); errors.Is(err, fs.ErrNotExist) {
+		if opt.ReadOnly {
+			return 0, false, refuse(stint.NotFound, "open", stint.ID{}, "the first session that is started makes the store", "there is no store at %s", opt.Path)
 		}
-		return nil
-	}
-	// SQLite gives the WAL the permissions of the file. One that is there must not be
-	// opened here: closing it would drop the locks that this process has on it.
-	f, err := os.OpenFile(opt.Path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		err = f.Close()
-		if err == nil {
-			err = syncDir(opt.Path)
+		if err := makeFile(opt.Path); err != nil {
+			return 0, false, unavailable("open", err)
 		}
 	}
-	if err == nil || errors.Is(err, fs.ErrExist) {
-		err = os.MkdirAll(opt.Path+".d", 0o700)
+	if version, err = inspect(opt.Path); err != nil || opt.ReadOnly {
+		return version, false, err
+	}
+	locks := opt.Path + ".d"
+	err = os.Mkdir(locks, 0o700)
+	if made = err == nil; errors.Is(err, fs.ErrExist) {
+		var info fs.FileInfo
+		if info, err = os.Stat(locks); err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is not a folder", locks)
+		}
 	}
 	if err != nil {
-		return unavailable("open", err)
+		return version, false, unavailable("open", err)
 	}
-	return nil
+	return version, made, nil
+}
+
+// nearest is the folder of path, or the one above it that is there.
+func nearest(path string) string {
+	dir := filepath.Dir(path)
+	for {
+		up := filepath.Dir(dir)
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || up == dir {
+			return dir
+		}
+		dir = up
+	}
+}
+
+// makeFile makes an empty file with the folders above it, unless somebody else does.
+// SQLite gives the WAL the permissions of the file. One that is there must not be
+// opened here: closing it would drop the locks that this process has on it.
+func makeFile(path string) error {
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err == nil {
+		err = syncDir(path)
+	}
+	return err
 }
 
 // makeDir makes a folder with those above it, durably: after a power cut the
@@ -141,7 +170,9 @@ func (s *Store) openWriter(ctx context.Context, version int) error {
 
 // setUp makes c the writer.
 func (s *Store) setUp(ctx context.Context, c *sqlite.Conn, version int) (err error) {
-	c.SetBusyTimeout(0) // the turn waits
+	if err := s.useWAL(c); err != nil {
+		return err
+	}
 	if version < schemaVersion() {
 		if err := s.migrate(ctx, c, version); err != nil {
 			return err
@@ -156,6 +187,7 @@ func (s *Store) setUp(ctx context.Context, c *sqlite.Conn, version int) (err err
 	if err == nil {
 		s.w.rows = s.rows
 	}
+	c.SetBusyTimeout(0) // from here on the turn waits; before, another that opens the store may be recovering the WAL
 	return err
 }
 

@@ -101,6 +101,27 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+// A backup has no WAL until it is opened as a store: in one without, a reader keeps
+// writers out.
+func TestOpenUsesWAL(t *testing.T) {
+	path, copied := dbPath(t), dbPath(t)
+	s := open(t, path)
+	hold(t, s, "me")
+	story(t, s)
+	ok(t, s.Backup(t.Context(), copied))
+	b := open(t, copied)
+	reader, err := zsqlite.OpenConn(copied, zsqlite.OpenReadOnly)
+	ok(t, err)
+	defer reader.Close()
+	st, err := reader.Prepare("SELECT seq FROM journal")
+	ok(t, err)
+	_, err = st.Step() // and it stays in the middle
+	ok(t, err)
+	hold(t, b, "you")
+	c := begin(t, b, "you")
+	ok(t, c.write(b, said("beside a reader")))
+}
+
 func TestOpenTogether(t *testing.T) {
 	path := dbPath(t)
 	var wg sync.WaitGroup

@@ -15,6 +15,7 @@ type pages struct {
 	db, wal  *os.File // wal may be nil
 	size     int64    // of a page
 	usable   int64    // bytes of a page that hold data
+	ours     bool     // the header is that of a store
 	count    int64    // pages of the database
 	frames   map[int64]int64
 	walFault bool // the WAL has frames that are not whole
@@ -46,10 +47,13 @@ func openPages(path string) (*pages, error) {
 		copy(header, first)
 	}
 	if string(header[:15]) == "SQLite format 3" {
-		if n := int64(binary.BigEndian.Uint16(header[16:])); n >= 512 && n&(n-1) == 0 {
+		// A damaged header must not part the file in other places than its writer did.
+		n, pages := int64(binary.BigEndian.Uint16(header[16:])), int64(binary.BigEndian.Uint32(header[28:]))
+		if n >= minPage && n&(n-1) == 0 && n*pages == info.Size() {
 			p.size = n
 		}
-		p.usable = p.size - int64(header[20])
+		p.usable = p.size // no store keeps bytes of a page for anything else
+		p.ours = binary.BigEndian.Uint32(header[68:]) == applicationID
 	}
 	p.count = (info.Size() + p.size - 1) / p.size
 	for n := range p.frames {

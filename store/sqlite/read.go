@@ -43,10 +43,12 @@ func (s *Store) read(ctx context.Context, op string, fn func(c *sqlite.Conn) err
 const sqlRow = `SELECT s.id, s.short, s.name, s.agent, s.status, s.created, s.fold,
 	h.line, h.loop, h.attempt, h.step, h.flags, h.since, h.loopseq, h.head, h.hash, h.updated, h.mark, h.sum,
 	f.id, l.holder, l.epoch, l.expires, l.claimed, l.prior, l.now, l.now_at,
-	(SELECT count(*) FROM inbox i WHERE i.sid = s.sid AND i.taken IS NULL)
+	(SELECT count(*) FROM inbox i WHERE i.sid = s.sid AND i.taken IS NULL), s.rev
 	FROM sessions s ` + sqlJoins
 
-const sqlJoins = `JOIN heads h ON h.sid = s.sid JOIN families f ON f.fid = s.fid LEFT JOIN leases l ON l.sid = s.sid `
+// A session without its head or its family is damaged, and must not be missing for
+// that: see [damage].
+const sqlJoins = `LEFT JOIN heads h ON h.sid = s.sid LEFT JOIN families f ON f.fid = s.fid LEFT JOIN leases l ON l.sid = s.sid `
 
 // sqlSid is the number of a session. Where a parameter is compared in a WHERE that a
 // partial index could serve, SQLite prepares the statement again with each value that
@@ -63,6 +65,9 @@ func (r *rows) session(c *sqlite.Conn, id stint.ID) (row stint.Row, err error) {
 	case err != nil:
 		return row, err
 	case !found:
+		if err := beheaded(c, id); err != nil {
+			return row, err
+		}
 		return row, notFound("session", id)
 	}
 	return row, bad
@@ -77,6 +82,9 @@ func (r *rows) scan(st *sqlite.Stmt, row *stint.Row, now int64, lives map[string
 	}
 	var err error
 	if s.ID, err = stint.ParseID(full); err != nil {
+		return broken(err)
+	}
+	if err := damage(st, full); err != nil {
 		return broken(err)
 	}
 	var fold rest
@@ -104,6 +112,9 @@ func (r *rows) scan(st *sqlite.Stmt, row *stint.Row, now int64, lives map[string
 	}
 	row.Unread = st.ColumnInt(27)
 	if st.ColumnIsNull(20) {
+		if err := saneTimes(row); err != nil {
+			return broken(err)
+		}
 		return nil
 	}
 	l := &row.Lease
@@ -117,6 +128,9 @@ func (r *rows) scan(st *sqlite.Stmt, row *stint.Row, now int64, lives map[string
 		lives[l.Holder] = alive
 	}
 	row.Live = alive && now < st.ColumnInt64(22)
+	if err := saneTimes(row); err != nil {
+		return broken(err)
+	}
 	return nil
 }
 

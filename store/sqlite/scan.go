@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
-	"io"
-	"io/fs"
 	"os"
+	"reflect"
 	"slices"
 
 	"github.com/stint-dev/stint"
@@ -19,11 +17,14 @@ type Found struct {
 	// Family gets each family and the place of its key in the keys file: see [AdoptKeys].
 	Family func(family stint.ID, keys, slot int64) error
 	// Entry gets the entries of one session after the other, each in order of seq,
-	// from the first one up to the first that is missing. Whether they follow from
-	// each other is the caller's to verify.
+	// from the first one up to the first that is missing. Where the file has several
+	// different ones for one place, it gets them all, one after the other. Whether they
+	// follow from each other is the caller's to verify.
 	Entry func(e stint.Entry) error
 	// Body gets each body that lies outside the journal and can be unpacked.
 	Body func(family stint.ID, ref stint.BlobRef, body []byte) error
+	// File gets each file that is kept for sessions and is as it was.
+	File func(f File) error
 }
 
 // Lost is what [Scan] could not give.
@@ -33,15 +34,21 @@ type Lost struct {
 	Entries int  // entries that were found behind a gap, or without their session
 	Bodies  int  // bodies that could not be unpacked, or without their family
 	WAL     bool // the WAL ends in something broken; what follows there is lost
-	// Gaps has, for each session with a gap, the first entry that is missing.
+	// Gaps has, for each session with a gap, the first entry that is missing: also
+	// where the newest ones are, up to the head that the store has for the session.
 	Gaps map[stint.ID]stint.Seq
 }
 
 // Scan reads what can be read of the database at path with its WAL, page by page:
 // it needs neither a sound header nor sound tables. It never changes the file and
 // takes no locks: nobody may have the database open meanwhile, in this process
-// least of all. It keeps 40 bytes in memory for each entry.
+// least of all. It keeps 40 bytes in memory for each entry. A folder, or a file in
+// which there is nothing of a store, is [stint.Invalid].
 func Scan(ctx context.Context, path string, to Found) (Lost, error) {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return Lost{}, refuse(stint.Invalid, "salvage", stint.ID{}, "name the damaged file in it", "%s is a folder, and a store is a file", path)
+	}
 	p, err := openPages(path)
 	if err != nil {
 		return Lost{}, unavailable("salvage", err)
@@ -50,11 +57,17 @@ func Scan(ctx context.Context, path string, to Found) (Lost, error) {
 	s := scan{
 		pages: p, ctx: ctx, to: to, lost: Lost{Gaps: map[stint.ID]stint.Seq{}, WAL: p.walFault},
 		codec: newCodec(), names: fixedNames(), families: map[int64]stint.ID{}, sessions: map[int64]stint.ID{},
+		heads: map[int64]int64{},
 	}
-	for _, pass := range []func(n int64, r record) error{s.index, s.body} {
-		if err := s.each(pass); err != nil {
-			return s.lost, err
-		}
+	if err := s.each(s.index); err != nil {
+		return s.lost, err
+	}
+	if !s.ours && len(s.families)+len(s.sessions)+len(s.found) == 0 {
+		return s.lost, refuse(stint.Invalid, "salvage", stint.ID{}, "name the file of a store, as stint.yaml or --store has it; `stint db restore` brings back a backup",
+			"there is nothing of a store in %s", path)
+	}
+	if err := s.each(s.body); err != nil {
+		return s.lost, err
 	}
 	return s.lost, s.entries()
 }
@@ -69,6 +82,7 @@ type scan struct {
 	names    map[int64]string
 	families map[int64]stint.ID
 	sessions map[int64]stint.ID
+	heads    map[int64]int64 // by session: its newest entry, as far as it is known
 	found    []spot
 	counted  bool // what is lost was counted, by the first pass
 }
@@ -113,9 +127,11 @@ func (s *scan) once(n int) int {
 const (
 	colsNames    = 2
 	colsFamilies = 4
+	colsCopies   = 5
 	colsBlobs    = 6
 	colsSessions = 11
 	colsJournal  = 20
+	colsHeads    = 21
 )
 
 // index learns names, families, sessions, and where entries lie.
@@ -136,6 +152,8 @@ func (s *scan) index(page int64, r record) error {
 		if ok && placed && s.to.Family != nil {
 			return s.to.Family(id, keys, slot)
 		}
+	case colsCopies:
+		return s.file(r)
 	case colsSessions:
 		if id, ok := idOf(r.cols[1]); ok {
 			s.sessions[r.rowid] = id
@@ -143,9 +161,25 @@ func (s *scan) index(page int64, r record) error {
 	case colsJournal:
 		sid, ok := r.cols[2].(int64)
 		seq, both := r.cols[3].(int64)
-		if _, sealed := r.cols[15].([]byte); ok && both && sealed { // a row of heads is as wide
+		if seal := bytesOf(r.cols[15]); ok && both && len(seal) > 0 {
 			s.found = append(s.found, spot{sid, seq, page, r.rowid})
 		}
+	case colsHeads:
+		head, ok := r.cols[15].(int64)
+		if ok && len(bytesOf(r.cols[17])) == 32 && len(bytesOf(r.cols[20])) == 32 {
+			s.heads[r.rowid] = max(s.heads[r.rowid], head) // it only grows
+		}
+	}
+	return nil
+}
+
+// bytesOf is a column of bytes: damage may have made text of it, with the same bytes.
+func bytesOf(v any) []byte {
+	switch v := v.(type) {
+	case []byte:
+		return v
+	case string:
+		return []byte(v)
 	}
 	return nil
 }
@@ -162,10 +196,10 @@ func (s *scan) body(_ int64, r record) error {
 		return nil
 	}
 	fid, ok1 := r.cols[1].(int64)
-	sum, ok2 := r.cols[2].([]byte)
+	sum, ok2 := bytesOf(r.cols[2]), r.cols[2] != nil
 	size, ok3 := r.cols[3].(int64)
 	enc, ok4 := r.cols[4].(int64)
-	data, ok5 := r.cols[5].([]byte)
+	data, ok5 := bytesOf(r.cols[5]), r.cols[5] != nil
 	family, known := s.families[fid]
 	ref := stint.BlobRef{Size: size}
 	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || copy(ref.Sum[:], sum) != len(ref.Sum) {
@@ -184,12 +218,11 @@ func (s *scan) body(_ int64, r record) error {
 }
 
 // entries gives the entries. A page that was freed may still hold rows that lie
-// elsewhere too; rows never change, so any copy will do.
+// elsewhere too; rows never change, so equal ones are given once.
 func (s *scan) entries() error {
 	slices.SortFunc(s.found, func(a, b spot) int {
-		return cmp.Or(cmp.Compare(a.sid, b.sid), cmp.Compare(a.seq, b.seq))
+		return cmp.Or(cmp.Compare(a.sid, b.sid), cmp.Compare(a.seq, b.seq), cmp.Compare(a.page, b.page))
 	})
-	s.found = slices.CompactFunc(s.found, func(a, b spot) bool { return a.sid == b.sid && a.seq == b.seq })
 	for rest := s.found; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && rest[n].sid == rest[0].sid {
@@ -200,7 +233,18 @@ func (s *scan) entries() error {
 		}
 		rest = rest[n:]
 	}
+	for sid, id := range s.sessions {
+		if s.lost.Gaps[id] == 0 && !s.any(sid) {
+			s.lost.Gaps[id] = 1
+		}
+	}
 	return nil
+}
+
+// any reports whether an entry of the session was found.
+func (s *scan) any(sid int64) bool {
+	_, found := slices.BinarySearchFunc(s.found, sid, func(a spot, sid int64) int { return cmp.Compare(a.sid, sid) })
+	return found
 }
 
 // session gives the entries of one session.
@@ -210,26 +254,53 @@ func (s *scan) session(spots []spot) error {
 		s.lost.Entries += len(spots)
 		return nil
 	}
-	for i, at := range spots {
+	next := int64(1)
+	for rest := spots; len(rest) > 0; next++ {
 		if err := s.ctx.Err(); err != nil {
 			return unavailable("salvage", err)
 		}
-		e, ok := stint.Entry{}, at.seq == int64(i)+1
-		if ok {
-			e, ok = s.entry(id, at)
+		n := 0
+		for n < len(rest) && rest[n].seq == rest[0].seq {
+			n++
 		}
-		if !ok {
-			s.lost.Entries += len(spots) - i
-			s.lost.Gaps[id] = stint.Seq(i) + 1
+		given, err := 0, error(nil)
+		if rest[0].seq == next {
+			given, err = s.copies(id, rest[:n])
+		}
+		if err != nil {
+			return err
+		}
+		if given == 0 {
+			s.lost.Entries += len(rest)
+			s.lost.Gaps[id] = stint.Seq(next)
 			return nil
 		}
-		if s.to.Entry != nil {
-			if err := s.to.Entry(e); err != nil {
-				return err
-			}
-		}
+		rest = rest[n:]
+	}
+	if next <= s.heads[spots[0].sid] {
+		s.lost.Gaps[id] = stint.Seq(next)
 	}
 	return nil
+}
+
+// copies gives what the file has for one place in a session.
+func (s *scan) copies(id stint.ID, spots []spot) (given int, err error) {
+	var before []stint.Entry
+	for _, at := range spots {
+		e, ok := s.entry(id, at)
+		if !ok || slices.ContainsFunc(before, func(b stint.Entry) bool { return reflect.DeepEqual(b, e) }) {
+			continue
+		}
+		before = append(before, e)
+		given++
+		if s.to.Entry == nil {
+			continue
+		}
+		if err := s.to.Entry(e); err != nil {
+			return given, err
+		}
+	}
+	return given, nil
 }
 
 // entry reads the entry at a spot again.
@@ -253,7 +324,7 @@ func (s *scan) decode(id stint.ID, cols []any) (e stint.Entry, ok bool) {
 			return e, false
 		}
 	}
-	seal, _ := cols[15].([]byte)
+	seal := bytesOf(cols[15])
 	kind, known := s.names[n[4]]
 	actor, knownToo := s.names[n[12]]
 	if len(seal) != len(e.Hash)+len(e.Salt) || !known || !knownToo {
@@ -265,71 +336,13 @@ func (s *scan) decode(id stint.ID, cols []any) (e stint.Entry, ok bool) {
 		At:  moment(n[11]), Actor: stint.Actor(actor), Cause: stint.Seq(n[13]),
 	}
 	copy(e.Salt[:], seal[copy(e.Hash[:], seal):])
-	e.Data, _ = cols[16].([]byte)
-	e.Body, _ = cols[17].([]byte)
-	if b, _ := cols[18].([]byte); len(b) == len(e.Blob.Sum)+8 {
+	e.Data, e.Body = bytesOf(cols[16]), bytesOf(cols[17])
+	if b := bytesOf(cols[18]); len(b) == len(e.Blob.Sum)+8 {
 		e.Blob.Size = int64(binary.BigEndian.Uint64(b[copy(e.Blob.Sum[:], b):]))
 	}
-	if b, isErased := cols[19].([]byte); isErased {
+	if b := bytesOf(cols[19]); b != nil {
 		e.Erased = true
 		copy(e.Commit[:], b)
 	}
 	return e, true
-}
-
-// AdoptKeys makes a new store at to that has the families and the keys of the
-// damaged one at from, so that the bodies that are brought over keep names that
-// can be checked. What [Scan] finds goes into it by [Store.Create] and
-// [Store.Append]. Without a keys file at from, families get new keys.
-func AdoptKeys(ctx context.Context, from, to string) error {
-	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
-		return refuse(stint.Exists, "salvage", stint.ID{}, "choose a new path", "%s is there already", to)
-	}
-	header := make([]byte, keysHeader)
-	f, err := os.Open(from + ".keys")
-	if err == nil {
-		_, err = io.ReadFull(f, header)
-		_ = f.Close()
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return unavailable("salvage", err)
-	}
-	adopt := err == nil && string(header[:8]) == keysMagic
-	type row struct {
-		id         stint.ID
-		keys, slot int64
-	}
-	var rows []row
-	if _, err := Scan(ctx, from, Found{Family: func(id stint.ID, keys, slot int64) error {
-		rows = append(rows, row{id, keys, slot})
-		return nil
-	}}); err != nil {
-		return err
-	}
-	s, err := Open(ctx, Options{Path: to})
-	if err != nil {
-		return err
-	}
-	if adopt {
-		err = copyFile(from+".keys", to+".keys")
-	}
-	if err == nil && adopt {
-		c := s.w.c // nobody else uses it yet
-		err = exec(c, "BEGIN IMMEDIATE")
-		if err == nil {
-			err = exec(c, "INSERT OR REPLACE INTO meta(name, value) VALUES ('store.id', ?), ('keys.gen', ?)", header[16:], int64(binary.BigEndian.Uint64(header[8:])))
-		}
-		for _, r := range rows {
-			if err == nil {
-				err = exec(c, "INSERT OR IGNORE INTO families(id, keys, slot) VALUES (?, ?, ?)", r.id.String(), r.keys, r.slot)
-			}
-		}
-		if err == nil {
-			err = exec(c, "COMMIT")
-		}
-	}
-	if e := s.Close(); err == nil {
-		err = e
-	}
-	return explain("salvage", err)
 }

@@ -19,13 +19,14 @@ func (s *Store) Send(ctx context.Context, id stint.ID, m stint.Message) error {
 	case messageID(m.Kind) < 0:
 		return stint.Invalid.Errorf("send", "there are no messages of kind %q", m.Kind)
 	}
-	return s.do(ctx, &op{kind: opSend, lease: stint.Lease{Session: id}, msg: m, digest: digestOf(&m)})
+	return s.do(ctx, &op{kind: opSend, lease: stint.Lease{Session: id}, msg: m, digest: digestOf(id, &m)})
 }
 
-// digestOf tells messages of one id apart.
-func digestOf(m *stint.Message) (sum [32]byte) {
+// digestOf tells messages of one id apart. Session and id are in it for [Store.Verify]:
+// a row that damage gave to another session or another id no longer fits.
+func digestOf(id stint.ID, m *stint.Message) (sum [32]byte) {
 	h := sha256.New()
-	for _, part := range [][]byte{[]byte(m.Kind), []byte(m.From), m.Data, m.Body} {
+	for _, part := range [][]byte{id[:], []byte(m.ID), []byte(m.Kind), []byte(m.From), m.Data, m.Body} {
 		var n [8]byte
 		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
 		h.Write(n[:])

@@ -258,7 +258,7 @@ func (w *writer) extend(o *op, h *held) error {
 	if b.Release {
 		o.tell = true
 		delete(w.held, o.lease.Session)
-		if err := exec(w.c, "UPDATE heads SET held = 0 WHERE sid = ?", h.sid); err != nil {
+		if err := exec(w.c, "UPDATE heads SET held = 0, past = epoch WHERE sid = ?", h.sid); err != nil {
 			return err
 		}
 		return exec(w.c, "DELETE FROM leases WHERE sid = ?", h.sid)
@@ -358,7 +358,7 @@ func (w *writer) rewrite(h *held, s *stint.Session) error {
 func (w *writer) ready(sid int64, s *stint.Session) error {
 	wakes, woken := wakesOf(s), false
 	err := each(w.c, "SELECT kind FROM inbox WHERE sid = ? AND taken IS NULL", func(st *sqlite.Stmt) error {
-		woken = woken || wakes>>st.ColumnInt64(0)&1 == 1
+		woken = woken || wokenBy(wakes, st.ColumnInt64(0))
 		return nil
 	}, sid)
 	if err != nil {

@@ -48,6 +48,7 @@ CREATE TABLE heads(
   sid     INTEGER PRIMARY KEY,
   epoch   INTEGER NOT NULL, -- of the newest lease
   held    INTEGER NOT NULL, -- epoch of the lease that is not given back; 0: none
+  past    INTEGER NOT NULL DEFAULT 0, -- of the newest lease that was given back: what epoch is while nobody holds it
   ready   INTEGER,          -- from when on it may be claimed; NULL: not by time
   agent   INTEGER NOT NULL,
   runtime INTEGER NOT NULL,
@@ -119,6 +120,17 @@ CREATE TABLE blobs(
 );
 CREATE UNIQUE INDEX blobs_sum ON blobs(fid, sum);
 
+-- The files of agents that sessions are pinned to by copy: without them a session
+-- could not go on from a backup.
+CREATE TABLE copies(
+  name TEXT NOT NULL,    -- of the set, made from what is in it
+  path TEXT NOT NULL,    -- in the agent's folder, with slashes
+  mode INTEGER NOT NULL, -- permissions
+  sum  BLOB NOT NULL,    -- SHA-256 of all the others
+  data BLOB NOT NULL,
+  PRIMARY KEY(name, path)
+);
+
 CREATE TABLE inbox(
   id     INTEGER PRIMARY KEY,
   sid    INTEGER NOT NULL,
@@ -161,7 +173,10 @@ CREATE VIEW v_sessions AS SELECT
   CASE WHEN s.status > 1 THEN s.fold ->> '$.reason'
     WHEN l.expires > CAST(unixepoch('subsec') * 1000000 AS INTEGER) THEN NULL
     WHEN l.sid IS NOT NULL OR h.flags = 1 THEN 'interrupted' ELSE s.fold ->> '$.reason' END AS reason,
-  s.fold ->> '$.waiting.for' AS waiting_for, s.fold ->> '$.waiting.until' AS waiting_until, s.fold ->> '$.waiting.what' AS waiting_what,
+  s.fold ->> '$.waiting.for' AS waiting_for,
+  -- The fold keeps as many digits as a time has: filled up to six, like the others.
+  substr(s.fold ->> '$.waiting.until', 1, 19) || '.' || substr(iif(substr(s.fold ->> '$.waiting.until', 20, 1) = '.', rtrim(substr(s.fold ->> '$.waiting.until', 21), 'Z'), '') || '000000', 1, 6) || 'Z' AS waiting_until,
+  s.fold ->> '$.waiting.what' AS waiting_what,
   s.fold ->> '$.waiting.approval' AS approval, s.fold ->> '$.error' AS error, s.fold -> '$.labels' AS labels,
   h.line, h.loop, h.attempt, h.step, h.epoch, h.head,
   h.mark ->> 6 AS loops, h.mark ->> 7 AS steps, h.mark ->> 8 AS errors, h.mark ->> 9 AS attempts, h.mark ->> 10 AS restarts,
@@ -171,7 +186,7 @@ CREATE VIEW v_sessions AS SELECT
   h.mark ->> 5 AS state_bytes,
   strftime('%Y-%m-%dT%H:%M:%S', s.created / 1000000, 'unixepoch') || printf('.%06dZ', s.created % 1000000) AS created,
   strftime('%Y-%m-%dT%H:%M:%S', h.updated / 1000000, 'unixepoch') || printf('.%06dZ', h.updated % 1000000) AS updated,
-  s.fold ->> '$.ended' AS ended,
+  substr(s.fold ->> '$.ended', 1, 19) || '.' || substr(iif(substr(s.fold ->> '$.ended', 20, 1) = '.', rtrim(substr(s.fold ->> '$.ended', 21), 'Z'), '') || '000000', 1, 6) || 'Z' AS ended,
   l.holder, l.now,
   (SELECT count(*) FROM inbox i WHERE i.sid = s.sid AND i.taken IS NULL) AS unread
   FROM sessions s JOIN heads h ON h.sid = s.sid JOIN families f ON f.fid = s.fid LEFT JOIN leases l ON l.sid = s.sid;
