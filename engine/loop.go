@@ -284,7 +284,7 @@ func (l *loop) replay(c *call, p *pastStep) {
 	case p.verdict == journal.NotHappened:
 		c.intended = false // ask again, under the same key
 	case p.requested && c.step.Effect == stint.Once:
-		l.doubt(c, errors.New("its runner ended between the intent and the result"))
+		l.doubt(c, errors.New("the attempt ended between its intent and its result"))
 	}
 }
 

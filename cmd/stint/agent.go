@@ -19,9 +19,10 @@ import (
 func (a *app) agentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "agent", Short: "Look at the agents of stint.yaml",
+		Example: "  stint agent ls\n  stint agent show triage\n  stint agent validate",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return misused(cmd, "there is no command %q", args[0])
+				return unknownCommand(cmd, args)
 			}
 			return cmd.Help()
 		},
@@ -91,13 +92,14 @@ func (a *app) agentShowCommand() *cobra.Command {
 					Definition json.RawMessage `json:"definition"`
 				}{"stint.agent/1", sum, def})
 			}
-			var members map[string]json.RawMessage
-			if err := json.Unmarshal(def, &members); err != nil {
-				return err
-			}
 			a.printf("%s · definition %s\n", c.Name, sum)
-			for _, k := range slices.Sorted(maps.Keys(members)) {
-				a.printf("  %-12s %s\n", k, term.Line(string(members[k])))
+			members := c.Members()
+			width := 0
+			for _, m := range members {
+				width = max(width, term.Width(term.Line(m.Name)))
+			}
+			for _, m := range members[1:] { // the name stands above
+				a.printf("  %s  %s\n", term.Pad(term.Line(m.Name), width, false), term.Line(m.Value))
 			}
 			return nil
 		},
@@ -130,7 +132,7 @@ func (a *app) agentValidateCommand() *cobra.Command {
 					Agents int    `json:"agents"`
 				}{"stint.validate/1", file.Path, len(file.Agents)})
 			}
-			a.printf("%s is sound: %d agents\n", file.Path, len(file.Agents))
+			a.printf("%s is sound: %s\n", term.Escape(file.Path), counted(len(file.Agents), "agent"))
 			return nil
 		},
 	}
@@ -200,9 +202,9 @@ func (a *app) printDrift(row *stint.Row, changes []config.Change) error {
 	return nil
 }
 
-// mustConfig is loadConfig for commands that cannot do without.
+// mustConfig is agentsConfig for commands that cannot do without.
 func (a *app) mustConfig() (*config.File, error) {
-	file, err := a.loadConfig()
+	file, err := a.agentsConfig()
 	if err == nil && file == nil {
 		e := stint.NotFound.Errorf("config", "there is no stint.yaml in this folder or above")
 		e.Hint = "stint init makes one"

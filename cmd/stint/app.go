@@ -7,6 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -16,6 +19,7 @@ import (
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/term"
+	"github.com/stint-dev/stint/internal/view"
 	"github.com/stint-dev/stint/store/sqlite"
 )
 
@@ -31,6 +35,9 @@ type app struct {
 	onSignal func(os.Signal) // of the command under way; nil: its context is canceled
 
 	args       []string // the command line
+	unread     bool     // its flags could not be read, or not all of them
+	astray     error    // what help was asked for is not there
+	warned     bool     // of the stint.yaml
 	storeFlag  string
 	configFlag string
 	json       bool
@@ -57,16 +64,23 @@ func (a *app) handleSignals(handle func(os.Signal)) {
 }
 
 // run executes one command line and returns the exit code.
-func (a *app) run(ctx context.Context, args []string) int {
+func (a *app) run(ctx context.Context, args []string) int { return a.fail(a.execute(ctx, args)) }
+
+// execute is run without what is said of an error.
+func (a *app) execute(ctx context.Context, args []string) error {
 	a.args = args
 	root := a.root()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // of nil cobra makes those of the process
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = a.astray
+	}
 	var e *stint.Error
 	if errors.As(err, &e) && e.Hint == usageHint {
 		e.Hint = cmd.CommandPath() + " --help explains it"
 	}
-	return a.fail(err)
+	a.json = a.json || a.wantsJSON(cmd)
+	return err
 }
 
 func (a *app) root() *cobra.Command {
@@ -96,7 +110,10 @@ can be restarted from any of its loops.`,
 	f.StringVar(&a.configFlag, "config", "", "the stint.yaml to use (default: the nearest one upwards)")
 	f.BoolVar(&a.json, "json", false, "print JSON instead of text")
 	f.StringVar(&a.color, "color", "auto", "colours: auto, always, never")
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		a.unread = true
+		return usage(err)
+	})
 	cmd.AddGroup(
 		&cobra.Group{ID: "run", Title: "Run:"},
 		&cobra.Group{ID: "see", Title: "See:"},
@@ -104,6 +121,7 @@ can be restarted from any of its loops.`,
 		&cobra.Group{ID: "manage", Title: "Manage:"},
 	)
 	cmd.AddCommand(a.commands()...)
+	a.help(cmd)
 	a.complete(cmd)
 	return cmd
 }
@@ -123,11 +141,89 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	}
 	err := stint.Invalid.Errorf("", "there is no command %q", args[0])
 	err.Hint = "stint help lists the commands"
+	if cmd.HasSubCommands() && cmd.HasParent() {
+		err.Hint = cmd.CommandPath() + " --help lists the commands"
+	}
 	cmd.SuggestionsMinimumDistance = 2
-	if like := cmd.SuggestionsFor(args[0]); args[0] != "" && len(like) > 0 {
-		err.Hint = "did you mean stint " + like[0] + "? " + err.Hint
+	like := cmd.SuggestionsFor(args[0])
+	if i := slices.IndexFunc(like, func(name string) bool { return strings.HasPrefix(name, args[0]) }); i > 0 {
+		like = like[i:]
+	}
+	if args[0] != "" && len(like) > 0 {
+		err.Hint = "did you mean " + cmd.CommandPath() + " " + like[0] + "? " + err.Hint
 	}
 	return err
+}
+
+// help makes the help of what is no command an error, where cobra explains the command
+// above it.
+func (a *app) help(root *cobra.Command) {
+	explain := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if rest := cmd.Flags().Args(); cmd.HasSubCommands() && len(rest) > 0 {
+			a.astray = unknownCommand(cmd, rest)
+			return
+		}
+		explain(cmd, args)
+	})
+	root.SetHelpCommand(&cobra.Command{
+		Use: "help [COMMAND]", Short: "Explain a command",
+		Example: "  stint help\n  stint help run\n  stint help db backup",
+		ValidArgsFunction: func(_ *cobra.Command, args []string, prefix string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+			at, _, err := root.Find(args)
+			if err != nil || at == root && len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			for _, c := range at.Commands() {
+				if c.IsAvailableCommand() && strings.HasPrefix(c.Name(), prefix) {
+					out = append(out, cobra.CompletionWithDesc(c.Name(), c.Short))
+				}
+			}
+			return out, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			at := root
+			for _, name := range args {
+				next := slices.IndexFunc(at.Commands(), func(c *cobra.Command) bool { return c.Name() == name })
+				if next < 0 {
+					return unknownCommand(at, []string{name})
+				}
+				at = at.Commands()[next]
+			}
+			at.InitDefaultHelpFlag() // as if it had been asked itself
+			return at.Help()
+		},
+	})
+}
+
+// wantsJSON reports whether an error is to be JSON for another reason than --json: an
+// output that is, or, where the flags could not be read, what stands among them.
+func (a *app) wantsJSON(cmd *cobra.Command) bool {
+	isJSON := func(format string) bool { return format == "json" || format == "jsonl" }
+	if !a.unread {
+		f := cmd.Flags().Lookup("output")
+		return f != nil && isJSON(f.Value.String())
+	}
+	for i, arg := range a.args {
+		name, value, given := strings.Cut(arg, "=")
+		switch {
+		case arg == "--":
+			return false
+		case name == "--json":
+			if on, err := strconv.ParseBool(value); !given || err == nil && on {
+				return true
+			}
+		case name == "--output" && given, strings.HasPrefix(arg, "-o") && arg != "-o":
+			if isJSON(strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(arg, "--output"), "-o"), "=")) {
+				return true
+			}
+		case (arg == "--output" || arg == "-o") && i+1 < len(a.args):
+			if isJSON(a.args[i+1]) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (a *app) checkColor() error {
@@ -138,21 +234,79 @@ func (a *app) checkColor() error {
 	return usage(fmt.Errorf("--color is auto, always or never, not %q", a.color))
 }
 
-// loadConfig reads the stint.yaml that applies; nil if there is none.
-func (a *app) loadConfig() (*config.File, error) {
-	path := a.configFlag
-	if path == "" {
-		dir, err := a.getwd()
-		if err != nil {
-			return nil, err
-		}
-		found, ok := config.Find(dir)
-		if !ok {
-			return nil, nil
-		}
-		path = found
+// configPath is the path of the stint.yaml that applies; empty if there is none.
+func (a *app) configPath() (string, error) {
+	if a.configFlag != "" {
+		return a.configFlag, nil
+	}
+	dir, err := a.getwd()
+	if err != nil {
+		return "", err
+	}
+	found, _ := config.Find(dir)
+	return found, nil
+}
+
+// agentsConfig reads the stint.yaml that applies, for what needs its agents; nil if
+// there is none.
+func (a *app) agentsConfig() (*config.File, error) {
+	path, err := a.configPath()
+	if err != nil || path == "" {
+		return nil, err
 	}
 	return config.Load(path)
+}
+
+// loadConfig reads the stint.yaml that applies, for what needs no agent; nil if there
+// is none. Of one that is wrong it returns where the store is, and says that it is
+// wrong; where even that cannot be told, and nothing else names the store, it fails.
+func (a *app) loadConfig() (*config.File, error) {
+	path, err := a.configPath()
+	if err != nil || path == "" {
+		return nil, err
+	}
+	file, err := config.Load(path)
+	if err == nil || stint.CodeOf(err) == stint.NotFound {
+		return file, err
+	}
+	named := a.storeFlag != "" || a.getenv("STINT_STORE") != ""
+	file, ok := config.Outline(path)
+	if !ok && !named {
+		var e *stint.Error
+		if errors.As(err, &e) {
+			e.Hint = "mend it, or say where the store is: --store sqlite:PATH, or STINT_STORE"
+		}
+		return nil, err
+	}
+	a.warn(err)
+	return file, nil
+}
+
+// warn says, once, that the stint.yaml is wrong. It is silent while a shell completes.
+func (a *app) warn(err error) {
+	if a.warned || len(a.args) > 0 && strings.HasPrefix(a.args[0], cobra.ShellCompRequestCmd) {
+		return
+	}
+	a.warned = true
+	text, more := err.Error(), ""
+	var file *config.Problems
+	if errors.As(err, &file) {
+		p := &file.List[0]
+		text = fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, strings.TrimPrefix(p.Path+": "+p.Text, ": "))
+		if n := len(file.List) + file.Left - 1; n > 0 {
+			more = fmt.Sprintf(", and %d more", n)
+		}
+	}
+	const hint = "stint agent validate says what is wrong"
+	if a.json {
+		_ = view.WriteJSON(a.err, struct {
+			Schema  string `json:"schema"`
+			Warning string `json:"warning"`
+			Hint    string `json:"hint"`
+		}{"stint.warning/1", text + more, hint})
+		return
+	}
+	a.notef("stint: warning: %s%s; %s\n", term.Line(text), more, hint)
 }
 
 // storePath finds the database, in the order that --store's help names.
@@ -197,7 +351,7 @@ type site struct {
 // that is not there is [stint.Unavailable].
 func (a *app) open(ctx context.Context, create bool) (*site, error) {
 	file, err := a.loadConfig()
-	if err != nil && (create || a.storeFlag == "" && a.getenv("STINT_STORE") == "") {
+	if err != nil {
 		return nil, err
 	}
 	path, err := a.storePath(file)
@@ -228,8 +382,27 @@ func (a *app) engine(ctx context.Context, s *site, w *wiring) (*engine.Engine, e
 // style says how to draw on standard output.
 func (a *app) style() term.Style { return term.For(a.out, a.color, a.getenv) }
 
-// printf writes to standard output: data.
-func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.out, format, args...) }
+// printf writes to standard output: data. Texts among args are made safe.
+func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.out, format, shown(args)...) }
 
-// notef writes to standard error: talk.
-func (a *app) notef(format string, args ...any) { fmt.Fprintf(a.err, format, args...) }
+// notef writes to standard error: talk. Texts among args are made safe.
+func (a *app) notef(format string, args ...any) { fmt.Fprintf(a.err, format, shown(args)...) }
+
+// shown returns args with texts escaped, whose author may be anybody: paths, names,
+// what an error says.
+func shown(args []any) []any {
+	out := make([]any, len(args))
+	for i, arg := range args {
+		switch v := arg.(type) {
+		case string:
+			out[i] = term.Escape(v)
+		case error:
+			out[i] = term.Escape(v.Error())
+		default:
+			if out[i] = arg; reflect.ValueOf(arg).Kind() == reflect.String {
+				out[i] = term.Escape(reflect.ValueOf(arg).String())
+			}
+		}
+	}
+	return out
+}

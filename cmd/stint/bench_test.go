@@ -21,6 +21,7 @@ func benchJSON[T any](d *desk, args ...string) (v T) {
 }
 
 func TestBench(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	store := "sqlite:" + filepath.Join(t.TempDir(), "bench.db")
 	rows := benchJSON[[]bench.Row](d, "--store", store, "--concurrency", "1, 3", "--sessions", "4", "--loops", "2")
@@ -50,6 +51,7 @@ func TestBench(t *testing.T) {
 }
 
 func TestBenchLatencyAndGrowth(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	if l := benchJSON[bench.Latency](d, "latency", "--for", "1ms"); l.RawP50us <= 0 || l.OncePerRaw <= 0 {
 		t.Errorf("%+v", l)
@@ -57,7 +59,11 @@ func TestBenchLatencyAndGrowth(t *testing.T) {
 	if out := d.ok("bench", "latency", "--for", "1ms"); strings.Count(out, "\n") != 4 || !strings.Contains(out, "once step") {
 		t.Errorf("stint bench latency prints\n%s", out)
 	}
-	rows := benchJSON[[]bench.Growth](d, "growth", "--loops", "500")
+	loops := "50"
+	if long() {
+		loops = "500"
+	}
+	rows := benchJSON[[]bench.Growth](d, "growth", "--loops", loops)
 	if len(rows) != 1 || rows[0].Ratio < 1 || rows[0].Ratio > 3 {
 		t.Errorf("%+v", rows)
 	}

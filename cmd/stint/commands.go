@@ -31,9 +31,10 @@ func (a *app) commands() []*cobra.Command {
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  noArgs,
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  stint version\n  stint version --json",
+		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			rev := ""
 			if info, ok := debug.ReadBuildInfo(); ok {

@@ -104,6 +104,8 @@ func (a *app) completeRest(c *cobra.Command) {
 			values = []string{"stdout", "stderr", "log"}
 		case "effect":
 			values = []string{"once", "idempotent", "read"}
+		case "in-doubt":
+			values = []string{"ask", "skip", "redo"}
 		case "on-limit":
 			values = []string{"wait", "stop"}
 		}
@@ -241,7 +243,7 @@ func (a *app) completeRun(cmd *cobra.Command, args []string, prefix string) ([]c
 // completeAgents offers the agents of stint.yaml.
 func (a *app) completeAgents(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const no = cobra.ShellCompDirectiveNoFileComp
-	file, err := a.loadConfig()
+	file, err := a.agentsConfig()
 	if err != nil || file == nil || len(args) > 0 && cmd.Name() != "ps" {
 		return nil, no
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/internal/jsonx"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
 	"github.com/stint-dev/stint/journal"
@@ -169,6 +170,9 @@ then say what you found:
 				if !happened || !json.Valid([]byte(result)) {
 					return misused(cmd, "--result is JSON and goes with --happened")
 				}
+				if err := jsonx.Check([]byte(result), jsonx.Limits{}); err != nil {
+					return misused(cmd, "--result: %v", err)
+				}
 				o.command.Result = json.RawMessage(result)
 			}
 			return a.resolve(cmd.Context(), args[0], o)
@@ -195,8 +199,8 @@ func (a *app) resolve(ctx context.Context, address string, o order) error {
 	}
 	ses := &row.Session
 	if ses.Status != stint.Waiting || ses.Wait.For != stint.ForDoubt {
-		err := stint.Conflict.Errorf("resolve", "%s (%s) waits for no word on a step: it is %s", ses.Name, row.Short, view.StatusWord(&row))
-		err.Hint = "stint show " + row.Short
+		err := stint.Conflict.Errorf("resolve", "%s (%s) has no step in doubt: it is %s", ses.Name, row.Short, view.StatusWord(&row))
+		err.Hint = "stint show " + row.Short + "  says what it needs, if anything"
 		if ses.Status == stint.Pending && ses.At.Open {
 			err.Hint = "stint resume " + row.Short + " --run  finds out what is in doubt, and asks"
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/journal"
 )
 
 // put writes a file of the desk's folder.
@@ -60,6 +61,7 @@ func (d *desk) held(name string) {
 
 // An order says what it led to, and what is to be done next.
 func TestOrders(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.put("stint.yaml", "agents:\n  chat: {kind: exec, command: [sh, chat.sh]}\n  pay: {kind: exec, command: [sh, pay.sh]}\n")
 	d.put("chat.sh", "read -r line\n"+`echo '{"type":"end","outcome":"wait","wait":{"for":"message"}}'`+"\n")
@@ -92,7 +94,7 @@ func TestOrders(t *testing.T) {
 		d.says(exitRefused, "cannot go on before step 1.1 is settled\n  "+way, strings.Fields(args)...)
 	}
 	d.says(exitRefused, way, "resolve", "pay-1:2.1", "--happened")
-	d.says(exitRefused, "waits for no word on a step: it is completed\n  stint show", "resolve", "done-1", "--not")
+	d.says(exitRefused, "has no step in doubt: it is completed\n  stint show", "resolve", "done-1", "--not")
 	d.says(exitOK, "is pending; run it here: stint resume "+pay.Short+" --run", "resolve", "pay-1", "--unknown")
 	d.says(exitRefused, "finds out what is in doubt", "resolve", "pay-1", "--unknown")
 	d.says(exitOK, "is pending; run it here: stint resume "+done.Short+" --run", "restart", "done-1")
@@ -100,6 +102,7 @@ func TestOrders(t *testing.T) {
 
 // A plan says what stays, what is left and what is not known.
 func TestPlans(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.put("stint.yaml", "agents:\n  a: {kind: exec, command: [sh, agent.sh]}\n")
 	d.put("agent.sh", `read -r line
@@ -136,6 +139,45 @@ echo '{"type":"state","patch":{"loop":'$STINT_LOOP'}}'
 	}
 }
 
+// Going back across a step in doubt needs a word on it, which the plan asks for.
+func TestRestartAcrossADoubt(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	row := d.run("pay-1", doubts)
+	hint := "--in-doubt skip"
+	d.refuses([]refusal{
+		refuse(exitRefused, "step 1.1 pay is in doubt", hint, "restart", "pay-1", "--from", "0"),
+		refuse(exitRefused, "step 1.1 pay is in doubt", "stint resolve "+row.Short+":1.1", "restart", "pay-1", "--from", "0", "--in-doubt", "ask"),
+		refuse(exitInvalid, "--in-doubt is ask, skip or redo", "--help", "restart", "pay-1", "--from", "0", "--in-doubt", "guess"),
+		refuse(exitInvalid, "--in-doubt is ask, skip or redo", "--help", "restart", "pay-1", "--from", "0", "--in-doubt="),
+		refuse(exitInvalid, "--in-doubt goes with --from", "--help", "restart", "pay-1", "--in-doubt", "skip"),
+	}...)
+	before := d.contents()
+	for args, want := range map[string]struct {
+		code         int
+		note, advice string
+	}{
+		"":                {exitRefused, "does it again", "--from 0 --in-doubt skip | redo\n"},
+		"--in-doubt skip": {exitOK, "gets a marker", "--from 0 --in-doubt skip\n"},
+		"--in-doubt redo": {exitOK, "does it again", "--from 0 --in-doubt redo\n"},
+	} {
+		code, out, talk := d.stint(append([]string{"restart", "pay-1", "--from", "0", "--dry-run"}, strings.Fields(args)...)...)
+		if code != want.code || !strings.Contains(out, want.note) || !strings.HasSuffix(out, want.advice) || (talk == "") != (code == exitOK) {
+			t.Errorf("the plan with %q: exit status %d\n%s%s", args, code, out, talk)
+		}
+	}
+	d.same("a plan", before)
+	d.ok("restart", "pay-1", "--from", "0", "--in-doubt", "skip", "--reason", "the bank says no")
+	es, err := d.store.Entries(t.Context(), stint.Range{Session: row.Session.ID, Kinds: []stint.Kind{stint.LineStarted}})
+	if err != nil || len(es) != 1 {
+		t.Fatalf("%d lines began: %v", len(es), err)
+	}
+	line, err := journal.Decode[journal.LineStarted](&es[0])
+	if err != nil || line.InDoubt != journal.SkipDoubt || len(line.Doubts) != 1 || line.Doubts[0].Name != "pay" {
+		t.Errorf("the new line has %+v: %v", line, err)
+	}
+}
+
 // A session that runs is not where it was when the plan was made: it is taken back
 // all the same.
 func TestRestartWhileItRuns(t *testing.T) {
@@ -165,6 +207,7 @@ func (d *desk) id(name string) stint.ID {
 }
 
 func TestLimit(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.put("stint.yaml", "agents:\n  a: {kind: exec, command: [sh, agent.sh], limits: {cost: 0.10}}\n")
 	d.put("agent.sh", `read -r line

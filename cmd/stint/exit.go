@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
 )
@@ -65,6 +66,16 @@ func exitCode(err error) int {
 	return exitInternal
 }
 
+// failure is an error as JSON, schema stint.error/1.
+type failure struct {
+	Schema   string           `json:"schema"`
+	Code     stint.Code       `json:"code"`
+	Error    string           `json:"error"`
+	Hint     string           `json:"hint"`
+	Exit     int              `json:"exit"`
+	Problems []config.Problem `json:"problems,omitempty"` // of a stint.yaml
+}
+
 // fail prints err and returns its exit code. With --json the error is one JSON
 // object on standard error.
 func (a *app) fail(err error) int {
@@ -78,14 +89,16 @@ func (a *app) fail(err error) int {
 	if errors.As(err, &e) {
 		hint = e.Hint
 	}
+	if hint == "" { // there is always something to do next
+		hint = "stint explain " + string(stint.CodeOf(err)) + "  says what it asks of you"
+	}
 	if a.json {
-		_ = view.WriteJSON(a.err, struct {
-			Schema string     `json:"schema"`
-			Code   stint.Code `json:"code"`
-			Error  string     `json:"error"`
-			Hint   string     `json:"hint,omitempty"`
-			Exit   int        `json:"exit"`
-		}{"stint.error/1", stint.CodeOf(err), err.Error(), hint, code})
+		var file *config.Problems
+		doc := failure{Schema: "stint.error/1", Code: stint.CodeOf(err), Error: err.Error(), Hint: hint, Exit: code}
+		if errors.As(err, &file) {
+			doc.Problems = file.List
+		}
+		_ = view.WriteJSON(a.err, doc)
 		return code
 	}
 	text := err.Error()

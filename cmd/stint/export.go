@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
 )
 
@@ -47,14 +48,16 @@ func (a *app) export(ctx context.Context, address, path string) error {
 	if err := writeWhole(path, write); err != nil {
 		return err
 	}
-	a.notef("stint: wrote %s: %d entries, head %s\n", path, row.Session.Head, row.Session.HeadHash)
+	a.notef("stint: wrote %s: %d entries, head %s\n", term.Escape(path), row.Session.Head, row.Session.HeadHash)
 	return nil
 }
 
 // writeWhole makes a file that is there with all of its content or not at all. One
 // that is there already is not touched.
 func writeWhole(path string, write func(io.Writer) error) error {
-	failed := func(err error) error { return &stint.Error{Code: stint.Unavailable, Op: "export", Err: err} }
+	failed := func(err error) error {
+		return &stint.Error{Code: stint.Unavailable, Op: "export", Err: err, Hint: "--out takes a new file in a folder that is there and that you may write to"}
+	}
 	there := func() error {
 		e := stint.Exists.Errorf("export", "%s is there already", path)
 		e.Hint = "give another name, or remove it first"

@@ -172,6 +172,9 @@ func (o *logsOptions) times(cmd *cobra.Command, now time.Time) (err error) {
 			return err
 		}
 	}
+	if !q.Since.IsZero() && !q.Till.IsZero() && !q.Since.Before(q.Till) {
+		return misused(cmd, "--since %q is not before --until %q", o.since, o.until)
+	}
 	if o.loops != "" {
 		if q.From, q.To, err = view.ParseLoops(o.loops); err != nil {
 			return err

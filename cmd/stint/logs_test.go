@@ -10,6 +10,7 @@ import (
 )
 
 func TestLogs(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.run("done-1", works)
 	pay := d.run("pay-1", doubts)

@@ -74,7 +74,7 @@ func planSteps(b *strings.Builder, label string, steps []journal.EffectStep, not
 func planKeeps(k *journal.Keeps) string {
 	spent := ""
 	if k.Usage.Cost > 0 {
-		spent = " · $" + k.Usage.Cost.String() + " already spent"
+		spent = " · " + view.Dollars(k.Usage.Cost) + " already spent"
 	}
 	switch k.Loops {
 	case 0:
@@ -115,8 +115,9 @@ func goOnText(row *stint.Row, p *journal.Plan) string {
 	return b.String()
 }
 
-// planText is the plan of going back, for people.
-func planText(row *stint.Row, p *journal.Plan) string {
+// planText is the plan of going back, for people; choice is what becomes of steps in
+// doubt that are left behind.
+func planText(row *stint.Row, p *journal.Plan, choice journal.DoubtChoice) string {
 	var b strings.Builder
 	line := func(label, format string, args ...any) { planLine(&b, label, format, args...) }
 	from := fmt.Sprintf("the end of loop %d", p.From)
@@ -145,7 +146,12 @@ func planText(row *stint.Row, p *journal.Plan) string {
 	}
 	note := func(e *journal.EffectStep) string { return e.Note }
 	planSteps(&b, "Outside", p.Outside, note)
-	planSteps(&b, "In doubt", p.InDoubt, note)
+	planSteps(&b, "In doubt", p.InDoubt, func(e *journal.EffectStep) string {
+		if found, _, ok := strings.Cut(e.Note, "; "); ok && choice == journal.SkipDoubt && e.Effect == stint.Once {
+			return found + "; the new line does not do it, and gets a marker as its result"
+		}
+		return e.Note
+	})
 	return b.String()
 }
 

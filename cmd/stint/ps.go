@@ -77,7 +77,7 @@ func (a *app) ps(ctx context.Context, cmd *cobra.Command, o *psOptions) error {
 	defer tick.Stop()
 	for {
 		if a.style().TTY && o.output == "" {
-			a.printf("\x1b[H\x1b[2J") // home, and clear
+			a.printf("\x1b[H\x1b[2J") // home, and clear: the text of a format is our own
 		}
 		if err := a.psOnce(ctx, s, o); err != nil {
 			return err
@@ -172,7 +172,11 @@ func (a *app) psOnce(ctx context.Context, s *site, o *psOptions) error {
 			}
 		}
 	default:
-		return view.WriteList(a.out, st, rows, o.output == "wide", !cursor.IsZero(), now)
+		outcomes, err := view.Outcomes(ctx, s.store, rows)
+		if err != nil {
+			return err
+		}
+		return view.WriteList(a.out, st, rows, view.ListOptions{Wide: o.output == "wide", More: !cursor.IsZero(), Outcomes: outcomes}, now)
 	}
 	return nil
 }

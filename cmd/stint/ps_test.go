@@ -74,9 +74,13 @@ func (d *desk) stint(args ...string) (code int, out, talk string) {
 }
 
 func (d *desk) stintTo(ctx context.Context, out, talk *buffer, args ...string) int {
+	return d.app(out, talk).run(ctx, args)
+}
+
+// app is the program in the desk's folder, with its store.
+func (d *desk) app(out, talk *buffer) *app {
 	env := map[string]string{"STINT_STORE": "sqlite:" + d.path()}
-	a := &app{in: strings.NewReader(""), out: out, err: talk, getenv: func(k string) string { return env[k] }, getwd: func() (string, error) { return d.dir, nil }}
-	return a.run(ctx, args)
+	return &app{in: strings.NewReader(""), out: out, err: talk, getenv: func(k string) string { return env[k] }, getwd: func() (string, error) { return d.dir, nil }}
 }
 
 // ok calls the program, which must end well, and returns what it printed.
@@ -155,6 +159,7 @@ func sleeps(context.Context, stint.Loop) (stint.Next, error) {
 }
 
 func TestPs(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.run("done-1", works)
 	pay := d.run("pay-1", doubts)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -55,21 +56,42 @@ func (o *requestOptions) request(a *app, agent engine.Agent) (engine.Request, er
 	if r.Input, err = o.input(a); err != nil {
 		return r, err
 	}
-	if len(o.labels) > 0 {
-		r.Labels = map[string]string{}
-		for k, v := range agent.Labels {
-			r.Labels[k] = v
-		}
-		for _, l := range o.labels {
-			k, v, ok := strings.Cut(l, "=")
-			if !ok || k == "" {
-				return r, usage(fmt.Errorf("--label %q is not key=value", l))
-			}
-			r.Labels[k] = v
-		}
+	if r.Labels, err = o.labelled(agent.Labels); err != nil {
+		return r, err
 	}
 	r.Limits, err = o.limits(agent)
 	return r, err
+}
+
+// labelled returns the labels of a session: its agent's, and over them its own. nil
+// leaves the agent's as they are.
+func (o *requestOptions) labelled(agent map[string]string) (map[string]string, error) {
+	if len(o.labels) == 0 {
+		return nil, nil
+	}
+	own := map[string]string{}
+	for _, l := range o.labels {
+		k, v, ok := strings.Cut(l, "=")
+		if !ok || k == "" {
+			return nil, usage(fmt.Errorf("--label %q is not key=value", l))
+		}
+		if err := config.CheckLabel(k, v); err != nil {
+			return nil, err
+		}
+		if _, twice := own[k]; twice {
+			return nil, usage(fmt.Errorf("--label %s is given twice", k))
+		}
+		own[k] = v
+	}
+	for k, v := range agent {
+		if _, ok := own[k]; !ok {
+			own[k] = v
+		}
+	}
+	if len(own) > config.MaxLabels {
+		return nil, usage(fmt.Errorf("%d labels are too many; a session has at most %d", len(own), config.MaxLabels))
+	}
+	return own, nil
 }
 
 func (o *requestOptions) limits(agent engine.Agent) (*stint.Limits, error) {
@@ -119,6 +141,9 @@ func (o *requestOptions) limits(agent engine.Agent) (*stint.Limits, error) {
 	return &lim, nil
 }
 
+// inputHint is what --file takes.
+const inputHint = "--file takes a file that you may read, or - for standard input"
+
 // input reads the session's input, at most as much as a message may carry.
 func (o *requestOptions) input(a *app) ([]byte, error) {
 	if o.prompt != "" && o.file != "" {
@@ -131,14 +156,14 @@ func (o *requestOptions) input(a *app) ([]byte, error) {
 	if o.file != "-" {
 		f, err := os.Open(o.file)
 		if err != nil {
-			return nil, &stint.Error{Code: stint.Invalid, Op: "input", Err: err}
+			return nil, &stint.Error{Code: stint.Invalid, Op: "input", Err: err, Hint: inputHint}
 		}
 		defer f.Close()
 		in = f
 	}
 	b, err := io.ReadAll(io.LimitReader(in, journal.MaxBody+1))
 	if err != nil {
-		return nil, &stint.Error{Code: stint.Invalid, Op: "input", Err: err}
+		return nil, &stint.Error{Code: stint.Invalid, Op: "input", Err: err, Hint: inputHint}
 	}
 	if len(b) > journal.MaxBody {
 		err := stint.Limit.Errorf("input", "it is longer than %d bytes", journal.MaxBody)

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
 	"github.com/stint-dev/stint/journal"
 )
@@ -15,8 +18,9 @@ import (
 // restartOptions are the flags of stint restart.
 type restartOptions struct {
 	order
-	from   int
-	dryRun bool
+	from    int
+	inDoubt string
+	dryRun  bool
 }
 
 func (a *app) restartCommand() *cobra.Command {
@@ -30,8 +34,13 @@ the journal, and nothing is done twice.
 With --from N it goes back to the end of loop N, on a new line: loops after N stay
 readable on the line that is left, and what they did outside cannot be undone.
 --dry-run prints what would happen and changes nothing. The exit status is 5 if a
-step in doubt has to be settled first.`,
-		Example: "  stint restart x81d --run\n  stint restart x81d --from 3 --dry-run\n  stint restart x81d --from 3 --say \"leave the migrations alone\" --run",
+step in doubt has to be settled first: with stint resolve, or, going back, by what
+--in-doubt says of those that are left behind:
+
+  ask   do not go back while there is one
+  skip  the new line does not do it: the step gets a marker as its result
+  redo  the new line does it again when it comes to it, under another key`,
+		Example: "  stint restart x81d --run\n  stint restart x81d --from 3 --dry-run\n  stint restart x81d --from 3 --in-doubt skip\n  stint restart x81d --from 3 --say \"leave the migrations alone\" --run",
 		Args:    exactly(1, "one session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("from") {
@@ -40,11 +49,25 @@ step in doubt has to be settled first.`,
 				}
 				o.command.From = &o.from
 			}
+			switch choice := journal.DoubtChoice(o.inDoubt); choice {
+			case journal.AskDoubt, journal.SkipDoubt, journal.RedoDoubt:
+				o.command.InDoubt = choice
+			case "":
+				if cmd.Flags().Changed("in-doubt") {
+					return misused(cmd, "--in-doubt is ask, skip or redo")
+				}
+			default:
+				return misused(cmd, "--in-doubt is ask, skip or redo, not %q", o.inDoubt)
+			}
+			if o.inDoubt != "" && o.command.From == nil {
+				return misused(cmd, "--in-doubt goes with --from: on the same line a step in doubt is settled by stint resolve")
+			}
 			return a.restart(cmd.Context(), args[0], o)
 		},
 	}
 	controlFlags(cmd, &o.order, runHere)
 	cmd.Flags().IntVar(&o.from, "from", 0, "keep loops 1 to N and begin loop N+1 again (default: the newest checkpoint)")
+	cmd.Flags().StringVar(&o.inDoubt, "in-doubt", "", "with --from, what becomes of steps in doubt that are left behind: ask (default), skip or redo")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print the plan and change nothing; exit 5 if it would be refused")
 	cmd.Flags().StringVar(&o.command.Say, "say", "", "a message for the first loop after the restart")
 	return cmd
@@ -74,11 +97,14 @@ func (a *app) restart(ctx context.Context, address string, o restartOptions) err
 	if o.dryRun {
 		return a.printPlan(ctx, s, &row, &plan, o)
 	}
+	if err := undecided(&row, &plan, o); err != nil && !row.Live {
+		return err
+	}
 	if !row.Live { // a session that runs is past the plan before it can take it
 		o.command.Head, o.command.Plan = row.Session.Head, plan.Hash
 	}
 	if !a.json {
-		a.printf("%s", planText(&row, &plan))
+		a.printf("%s", planText(&row, &plan, o.command.InDoubt))
 	}
 	return a.give(ctx, s, &row, o.order)
 }
@@ -100,9 +126,44 @@ func (a *app) printPlan(ctx context.Context, s *site, row *stint.Row, plan *jour
 	case o.command.From == nil:
 		a.printf("%s", goOnText(row, plan))
 	default:
-		a.printf("%sNothing was changed. To do it: stint restart %s --from %d\n", planText(row, plan), row.Short, plan.From)
+		a.printf("%sNothing was changed. ", planText(row, plan, o.command.InDoubt))
+		if undecided(row, plan, o) == nil {
+			a.printf("To do it: stint restart %s --from %d%s\n", row.Short, plan.From, o.choice())
+		} else {
+			a.printf("To do it: stint restart %s --from %d --in-doubt skip | redo\n", row.Short, plan.From)
+		}
+	}
+	if err := undecided(row, plan, o); err != nil {
+		return err
 	}
 	return a.futile(ctx, s, row, o.order)
+}
+
+// choice is the flag that says what becomes of steps in doubt, where it was given.
+func (o *restartOptions) choice() string {
+	if o.command.InDoubt == "" {
+		return ""
+	}
+	return " --in-doubt " + string(o.command.InDoubt)
+}
+
+// undecided refuses to leave steps in doubt behind without a choice.
+func undecided(row *stint.Row, plan *journal.Plan, o restartOptions) error {
+	steps := plan.Undecided()
+	if o.command.From == nil || len(steps) == 0 || o.command.InDoubt == journal.SkipDoubt || o.command.InDoubt == journal.RedoDoubt {
+		return nil
+	}
+	at := stint.Position{Loop: steps[0].Pos.Loop, Step: steps[0].Pos.Step, Sub: steps[0].Pos.Sub}
+	what := fmt.Sprintf("step %s %s is in doubt, and", at, term.Line(steps[0].Name))
+	if n := len(steps) - 1; n > 0 {
+		what = fmt.Sprintf("step %s %s and %s are in doubt, and", at, term.Line(steps[0].Name), counted(n, "other"))
+	}
+	err := stint.Conflict.Errorf("restart", "%s going back leaves that behind", what)
+	err.Hint = fmt.Sprintf("choose --in-doubt skip (the new line does not do it) or redo (it does it again)\n  or say what became of it: stint resolve %s:%s --happened | --not | --unknown", row.Short, at)
+	if row.Session.Status != stint.Waiting || row.Session.Wait.For != stint.ForDoubt {
+		err.Hint, _, _ = strings.Cut(err.Hint, "\n")
+	}
+	return err
 }
 
 // plan works out what going back to the end of a loop means.

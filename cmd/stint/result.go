@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,7 +64,7 @@ func (a *app) result(ctx context.Context, address string) error {
 		if a.style().TTY {
 			text = term.Escape(text)
 		}
-		a.printf("%s\n", text)
+		_, err = io.WriteString(a.out, text+"\n")
 	}
 	if err != nil {
 		return err

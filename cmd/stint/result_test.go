@@ -23,6 +23,7 @@ func (d *desk) result(asJSON bool, address string) (code int, out, talk string) 
 }
 
 func TestResult(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	done := d.run("done-1", works)
 	d.run("bad-1", breaks)
@@ -61,6 +62,7 @@ func TestResult(t *testing.T) {
 
 // What a line that was left ended with stays readable.
 func TestResultOfALine(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.put("stint.yaml", "agents:\n  a: {kind: exec, command: [sh, agent.sh]}\n")
 	agent := func(result string) {

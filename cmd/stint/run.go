@@ -164,7 +164,7 @@ func (a *app) teeOf(c config.Agent) *tee {
 
 // configured returns an agent of stint.yaml.
 func (a *app) configured(name string) (config.Agent, error) {
-	file, err := a.loadConfig()
+	file, err := a.agentsConfig()
 	if err != nil {
 		return config.Agent{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +32,35 @@ func (d *desk) runs(args ...string) *runs {
 }
 
 func (r *runs) signal(s os.Signal) { r.a.signal(s, func() {}) }
+
+// A command that is not there, or cannot be executed, ends as it would in a shell, with
+// the reason in a few words.
+func TestRunOfNoCommand(t *testing.T) {
+	d := newDesk(t)
+	d.write("plain", "text")
+	t.Chdir(d.dir)
+	for _, c := range []struct {
+		code int
+		why  string
+		argv []string
+	}{
+		{127, "nosuchcmd is not in PATH", []string{"nosuchcmd", "x"}},
+		{127, "./nosuchcmd does not exist", []string{"./nosuchcmd"}},
+		{126, "./plain is not executable", []string{"./plain"}},
+		{126, "is a directory", []string{d.dir}},
+	} {
+		for _, flags := range [][]string{nil, {"-q"}, {"--json"}, {"--effect", "read"}} {
+			code, out, talk := d.stint(append(append(append([]string{"run"}, flags...), "--"), c.argv...)...)
+			said := talk
+			if slices.Contains(flags, "--json") {
+				said = out
+			}
+			if code != c.code || !strings.Contains(said, c.why) || strings.Count(talk, "\n") > 1 {
+				t.Errorf("stint run %q -- %q: exit status %d, want %d with %q\n%s%s", flags, c.argv, code, c.code, c.why, out, talk)
+			}
+		}
+	}
+}
 
 func TestRunTells(t *testing.T) {
 	d := newDesk(t)

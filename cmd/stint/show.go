@@ -38,6 +38,9 @@ for byte.`,
 			return misused(cmd, "%s takes one session", cmd.CommandPath())
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.lines < 0 {
+				return misused(cmd, "--lines is not below zero")
+			}
 			if len(args) == 2 { // --state 3: the flag's value is optional, so it stands apart
 				if o.state != newestState {
 					return misused(cmd, "give --state one loop")

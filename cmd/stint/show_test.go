@@ -9,6 +9,7 @@ import (
 )
 
 func TestShow(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	done := d.run("done-1", works)
 	pay := d.run("pay-1", doubts)

@@ -41,6 +41,9 @@ was waited for is so; 7 if it ended otherwise; 6 if it waits; 124 if --timeout i
 			if err != nil {
 				return misused(cmd, "%v", err)
 			}
+			if timeout < 0 {
+				return misused(cmd, "--timeout is not below zero")
+			}
 			return a.wait(cmd.Context(), args[0], g, timeout)
 		},
 	}
@@ -158,7 +161,7 @@ func finalLine(row *stint.Row) string {
 	s := &row.Session
 	parts := []string{fmt.Sprintf("%s (%s) %s", s.Name, row.Short, view.StatusWord(row)), counted(s.Totals.Loops, "loop") + ", " + counted(s.Totals.Steps, "step")}
 	if s.Totals.Usage.Cost > 0 {
-		parts = append(parts, "$"+s.Totals.Usage.Cost.String())
+		parts = append(parts, view.Dollars(s.Totals.Usage.Cost))
 	}
 	if s.Wait != nil {
 		parts = append(parts, s.Wait.What)

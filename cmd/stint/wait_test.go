@@ -11,6 +11,7 @@ import (
 )
 
 func TestWait(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.run("done-1", works)
 	d.run("pay-1", doubts)

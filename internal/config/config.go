@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -213,6 +215,42 @@ func Load(path string) (*File, error) {
 	}
 	f.Path = abs
 	return f, nil
+}
+
+// Outline tells of a file that [Load] refuses where its store is, or that it names none:
+// a File without agents. ok is false where what it says of the store cannot be read.
+func Outline(path string) (f *File, ok bool) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, false
+	}
+	b, err := read(path)
+	if err != nil || len(b) > maxFile {
+		return nil, false
+	}
+	f = &File{Path: abs}
+	d := &decoder{src: newSource(path, b), dir: filepath.Dir(abs)}
+	root := d.src.document()
+	if root != nil {
+		d.section(root, "", "a mapping", []member{
+			{"store", func(n *node, path string) { d.store(n, path, &f.Store) }},
+		})
+		return f, root.shape == mapping && !slices.ContainsFunc(d.src.problems, func(p Problem) bool { return p.Path == "store" })
+	}
+	// It is no YAML: what looks like the key has to be one line that says it all.
+	lines := regexp.MustCompile(`(?m)^.*\bstore["']?[ \t]*:.*$`).FindAll(b, -1)
+	switch {
+	case len(lines) == 0:
+		return f, true
+	case len(lines) > 1 || !strings.HasPrefix(string(lines[0]), "store"):
+		return nil, false
+	}
+	line, err := parse(path, d.dir, bytes.TrimSuffix(lines[0], []byte("\r")))
+	if err != nil {
+		return nil, false
+	}
+	f.Store = line.Store
+	return f, true
 }
 
 // read returns the file's bytes, one more than allowed at most.

@@ -1,7 +1,9 @@
 package config_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -279,6 +281,94 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// Labels are held to one rule, whether they stand in the file or on a command line; and
+// money is read from a number as well as from a text.
+func TestLabelsAndMoney(t *testing.T) {
+	parsed := func(line string) error {
+		_, err := config.Parse("stint.yaml", []byte("agents:\n  a:\n    kind: exec\n    command: [a]\n    "+line+"\n"))
+		return err
+	}
+	long := strings.Repeat("k", 63)
+	for _, c := range []struct {
+		key, text string
+		good      bool
+	}{
+		{"team", "platform", true}, {"a.b/c_d-e", "x", true}, {"0", "x", true}, {long, strings.Repeat("é", 256), true}, {"k", "a=b", true}, {"k", `' OR 1=1 --`, true},
+		{long + "k", "x", false}, {"", "x", false}, {"a b", "x", false}, {".a", "x", false}, {"é", "x", false}, {"\x1b[2J", "x", false}, {"a\nb", "x", false}, {"\u202e", "x", false},
+		{"k", "", false}, {"k", "  ", false}, {"k", strings.Repeat("x", 257), false}, {"k", "a\nb", false}, {"k", "\x1b", false}, {"k", "ghp_" + strings.Repeat("a", 36), false},
+	} {
+		err := config.CheckLabel(c.key, c.text)
+		var e *stint.Error
+		if (err == nil) != c.good || err != nil && (!errors.As(err, &e) || e.Code != stint.Invalid || e.Hint == "") {
+			t.Errorf("the label %q=%q: %v", c.key, c.text, err)
+		}
+		if in := parsed(fmt.Sprintf("labels: {%s: %s}", quoted(c.key), quoted(c.text))); (in == nil) != c.good {
+			t.Errorf("the label %q=%q in the file: %v", c.key, c.text, in)
+		}
+	}
+	if err := config.CheckLabel("k", "\xff"); err == nil {
+		t.Error("a label takes what is no text")
+	}
+	for line, good := range map[string]bool{"5": true, "0.50": true, `"0.50"`: true, "'5'": true, `"0.000000001"`: true, `"0"`: false, `"-1"`: false, `"$5"`: false, `""`: false, `"5."`: false, `".5"`: false, `"1e3"`: false, `"0.0000000001"`: false, `"none"`: true, `" 5"`: false} {
+		if err := parsed("limits: {cost: " + line + "}"); (err == nil) != good {
+			t.Errorf("cost: %s: %v", line, err)
+		}
+	}
+}
+
+// quoted is s as JSON, which YAML reads as well.
+func quoted(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// Of a file that is refused it is told where the store is, or that it names none; and
+// nothing is guessed.
+func TestOutline(t *testing.T) {
+	dir := t.TempDir()
+	for text, want := range map[string]string{ // ? where nobody can tell
+		"agents:\n  a: {kind: exec}\n":                     "",
+		"store: sqlite:s.db\nagents:\n  a: {kind: exec}\n": "s.db",
+		"store: sqlite:s.db\nagents: [[[\n":                "s.db",
+		"store : \"sqlite:s.db\"\nagents: [[[\n":           "s.db",
+		"agents:\n\ta: x\nstore: 'sqlite:s.db' # ours\n":   "s.db",
+		"store: sqlite:s.db\r\nagents: [[[\r\n":            "s.db",
+		"agents: [[[\n":                                    "",
+		"\xff\xfe":                                         "",
+		"":                                                 "",
+		"datastore_url: x\nagents: [[[\n":                  "",
+		"[]":                                               "?",
+		"5":                                                "?",
+		"store: mysql:x\n":                                 "?",
+		"store: 5\n":                                       "?",
+		"store: mysql:x\nagents: [[[\n":                    "?",
+		"store:\n  sqlite:s.db\nagents: [[[\n":             "?",
+		"{store: sqlite:s.db, agents: [[[\n":               "?",
+		"\"store\": sqlite:s.db\nagents: [[[\n":            "?",
+		"  store: sqlite:s.db\nagents: [[[\n":              "?",
+		"store: sqlite:a.db\nstore: sqlite:s.db\n":         "?",
+		"store: sqlite:a.db\nstore: sqlite:s.db\nagents: [\n": "?",
+		"store: sqlite:s.db\n# " + strings.Repeat("x", 1<<20): "?",
+		"store: sqlite:\xff.db\nagents:\n  a: {kind: exec}\n": "?",
+	} {
+		path := filepath.Join(dir, config.FileName)
+		write(t, path, text)
+		if want != "" && want != "?" {
+			want = "sqlite:" + filepath.Join(dir, want)
+		}
+		f, ok := config.Outline(path)
+		if ok != (want != "?") || ok && (f.Store != want || f.Path != path || f.Agents != nil) {
+			t.Errorf("%.60q: got %+v, %v, want %q", text, f, ok, want)
+		}
+	}
+	if f, ok := config.Outline(filepath.Join(dir, "none")); ok {
+		t.Errorf("a file that is not there has the outline %+v", f)
+	}
+}
+
 // A problem can be had apart from the text, and there are at most 20.
 func TestProblems(t *testing.T) {
 	_, err := config.Parse("p/stint.yaml", []byte("agents:\n  triage:\n    kind: exec\n    command: [a]\n    limits: {wall: 60}\n"))
@@ -292,8 +382,14 @@ func TestProblems(t *testing.T) {
 	if ps.List[0] != want {
 		t.Errorf("got %+v\nwant %+v", ps.List[0], want)
 	}
-	if err.Error() != "config: p/stint.yaml:5:20: "+want.Path+": "+want.Text+"\n"+want.Excerpt+" "+want.Hint {
-		t.Errorf("got %s", err)
+	var e *stint.Error
+	if !errors.As(err, &e) || !strings.HasPrefix(e.Hint, want.Hint+"; ") || err.Error() != "config: p/stint.yaml:5:20: "+want.Path+": "+want.Text+"\n"+want.Excerpt {
+		t.Errorf("got %s\nwith the hint %s", err, e.Hint)
+	}
+	// Of two problems each has its hint where it is wrong, as far as there is one.
+	_, err = config.Parse("stint.yaml", []byte("agents:\n  triage:\n    kind: exec\n    command: [a]\n    limits: {wall: 60, idle: 5}\n"))
+	if !errors.As(err, &e) || strings.Contains(e.Hint, "add a unit") || !strings.Contains(err.Error(), "^ add a unit: 60s or 60m\n") || !strings.HasSuffix(err.Error(), "^ add a unit: 5s or 5m") {
+		t.Errorf("got %s\nwith the hint %s", err, e.Hint)
 	}
 	_, err = config.Parse("stint.yaml", []byte("agents:\n"+strings.Repeat("  X: {}\n", 50)))
 	if !errors.As(err, &ps) || len(ps.List) != 20 || ps.Left != 30 {

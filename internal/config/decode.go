@@ -321,14 +321,14 @@ func (d *decoder) size(n *node, path string, to *int64) {
 	*to = v
 }
 
-// money reads dollars, digit by digit.
+// money reads dollars, digit by digit: a number, or a text of one as programs write it.
 func (d *decoder) money(n *node, path string, to *stint.Money) {
 	if isNone(n) {
 		*to = 0
 		return
 	}
 	hint := ""
-	if n.shape == number && digits(n.text) {
+	if (n.shape == number || n.shape == text) && digits(n.text) {
 		var m stint.Money
 		if err := m.UnmarshalText([]byte(n.text)); err == nil && m > 0 {
 			*to = m

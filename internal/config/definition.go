@@ -109,6 +109,21 @@ type written struct {
 	place, name, value string
 }
 
+// Member is one key of an agent, and its value as it would be written in the file.
+type Member struct {
+	Name  string // "limits.wall", "env.MODE", "command"
+	Value string // "none" for what is not there
+}
+
+// Members returns what the agent is, defaults filled in, in the order of the file.
+func (a *Agent) Members() []Member {
+	var out []Member
+	for _, w := range a.members() {
+		out = append(out, Member{w.name, w.value})
+	}
+	return out
+}
+
 // members writes an agent as lines, each key of the file in its place.
 func (a *Agent) members() []written {
 	var out []written

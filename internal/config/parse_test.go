@@ -130,7 +130,11 @@ func TestBad(t *testing.T) {
 				t.Fatalf("accepted: %+v", f)
 			}
 			checkError(t, err)
-			golden(t, filepath.Join("testdata", "bad", name+".txt"), []byte(err.Error()+"\n"))
+			var e *stint.Error
+			if !errors.As(err, &e) || e.Hint == "" {
+				t.Fatalf("there is no hint: %v", err)
+			}
+			golden(t, filepath.Join("testdata", "bad", name+".txt"), []byte(err.Error()+"\n  "+e.Hint+"\n"))
 		})
 	}
 }

@@ -29,15 +29,20 @@ type Problem struct {
 // String returns file:line:column, the path, the text, and below it the excerpt
 // with the hint at the caret.
 func (p *Problem) String() string {
+	if p.Hint == "" {
+		return p.what()
+	}
+	return p.what() + " " + p.Hint
+}
+
+// what is String without the hint.
+func (p *Problem) what() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Column)
 	if p.Path != "" {
 		b.WriteString(p.Path + ": ")
 	}
 	b.WriteString(p.Text + "\n" + p.Excerpt)
-	if p.Hint != "" {
-		b.WriteString(" " + p.Hint)
-	}
 	return b.String()
 }
 
@@ -48,8 +53,12 @@ type Problems struct {
 	Left int
 }
 
-// Error returns the text of each problem, one below the other.
+// Error returns the text of each problem, one below the other. Of several each has its
+// hint at its caret; the hint of a single one is that of the [stint.Error] around it.
 func (p *Problems) Error() string {
+	if len(p.List) == 1 && p.Left == 0 {
+		return p.List[0].what()
+	}
 	all := make([]string, 0, len(p.List)+1)
 	for i := range p.List {
 		all = append(all, p.List[i].String())
@@ -94,8 +103,17 @@ func (s *source) err() error {
 		p := &s.problems[i]
 		p.Excerpt = s.excerpt(p.Line, p.Column)
 	}
-	return &stint.Error{Code: stint.Invalid, Op: "config",
+	return &stint.Error{Code: stint.Invalid, Op: "config", Hint: s.hint(),
 		Err: &Problems{List: s.problems[:kept:kept], Left: len(s.problems) - kept}}
+}
+
+// hint is what to do about the problems.
+func (s *source) hint() string {
+	const check = "stint agent validate checks the file again"
+	if len(s.problems) == 1 && s.problems[0].Hint != "" {
+		return s.problems[0].Hint + "; " + check
+	}
+	return check
 }
 
 // excerpt returns a line with a caret under a column. Of a long line it shows

@@ -319,18 +319,17 @@ func (d *decoder) pass(n *node, path string, to *[]string) {
 
 func (d *decoder) labels(n *node, path string, to *map[string]string) {
 	out := map[string]string{}
-	label := regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$`)
 	d.each(n, path, "a mapping of labels", func(key, value *node, at string) {
-		if !label.MatchString(key.text) {
-			d.expected(key, at, "a label of 1 to 63 letters, digits, '.', '_', '-' and '/'", "", "")
+		if !isLabel(key.text) {
+			d.expected(key, at, aLabel, "", "")
 			return
 		}
-		if s, ok := d.oneLine(value, at, "one line of text", 256); ok {
+		if s, ok := d.oneLine(value, at, "one line of text", maxLabelText); ok {
 			out[key.text] = s
 		}
 	})
-	if len(out) > 64 {
-		d.fail(n, path, fmt.Sprintf("%d labels are too many", len(out)), "an agent has at most 64")
+	if len(out) > MaxLabels {
+		d.fail(n, path, fmt.Sprintf("%d labels are too many", len(out)), fmt.Sprintf("a session has at most %d", MaxLabels))
 		return
 	}
 	if len(out) > 0 {

@@ -25,7 +25,42 @@ const (
 	aSize     = "a size such as 512KiB, 1MiB, 10MB or a number of bytes"
 	anAmount  = "an amount of dollars such as 5.00"
 	aVariable = "the name of an environment variable, letters, digits and _"
+	aLabel    = "a label of 1 to 63 letters, digits, '.', '_', '-' and '/'"
 )
+
+// MaxLabels is how many labels a session has at most.
+const MaxLabels = 64
+
+// maxLabelText is how many characters the text of a label has at most.
+const maxLabelText = 256
+
+// isLabel reports whether a label can be called key.
+func isLabel(key string) bool {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$`).MatchString(key)
+}
+
+// CheckLabel tells whether a session can have the label key with that text: the rule for
+// labels in the file and on a command line. The error is [stint.Invalid] and says what
+// is wrong; the text itself is in it only where that is harmless.
+func CheckLabel(key, text string) error {
+	fail := func(hint, format string, args ...any) error {
+		return &stint.Error{Code: stint.Invalid, Op: "label", Hint: hint, Err: fmt.Errorf(format, args...)}
+	}
+	if !isLabel(key) {
+		return fail("a label is key=text, like team=platform", "expected "+aLabel+", which begins with a letter or a digit, found %q", clip(key, 64))
+	}
+	why := badText(text)
+	if why == "" {
+		why = badLine(text, maxLabelText)
+	}
+	switch {
+	case why != "":
+		return fail(fmt.Sprintf("give one line of text, of 1 to %d characters", maxLabelText), "the text of %s %s", key, why)
+	case secretPattern().MatchString(text):
+		return fail("keep it outside: labels are kept in the journal and shown in lists", "the text of %s looks like a secret", key)
+	}
+	return nil
+}
 
 // parseDuration reads what Go's time.ParseDuration does, without a sign, and days
 // of 24 hours. why says what is wrong with it, for a message.

@@ -55,9 +55,9 @@ func NeedsPerson(s *stint.Session) bool {
 	return false
 }
 
-// Bad reports whether s ended in another way than completed, or waits because
+// bad reports whether s ended in another way than completed, or waits because
 // something is wrong: a step in doubt, a used-up limit, a health rule.
-func Bad(s *stint.Session) bool {
+func bad(s *stint.Session) bool {
 	if s.Status == stint.Waiting && s.Wait != nil {
 		return s.Wait.For == stint.ForDoubt || s.Wait.For == stint.ForBudget || s.Wait.For == stint.ForHealth
 	}
@@ -129,24 +129,49 @@ func nowParts(row *stint.Row, now time.Time, tty bool) (line, elapsed string) {
 	case status == stint.Waiting && s.Wait != nil:
 		line = waitLine(s.Wait, untilWords(s.Wait, now, tty))
 	case status == stint.Running:
-		line = row.Lease.Now
-		if line == "" {
-			line = fmt.Sprintf("loop %d", s.At.Loop)
+		what, at := doingNow(row)
+		if line = what; line == "" {
+			line = fmt.Sprintf("loop %d", max(s.At.Loop, s.Checkpoint.Loop+1))
 		}
-		if tty && !row.Lease.NowAt.IsZero() {
-			elapsed = " " + span(now.Sub(row.Lease.NowAt))
+		if tty && !at.IsZero() {
+			elapsed = " " + span(now.Sub(at))
 		}
 	case reason == interrupted:
-		line = fmt.Sprintf("runner gone in loop %d, another takes it up", s.At.Loop)
+		line = fmt.Sprintf("runner gone in loop %d", s.At.Loop)
 		if !s.At.Open {
-			line = fmt.Sprintf("runner gone after loop %d, another takes it up", s.At.Loop)
+			line = fmt.Sprintf("runner gone after loop %d", s.At.Loop)
 		}
 	case status == stint.Pending:
-		line = list(reason, "waits for a runner")
+		line = list(reason, "nobody runs it")
 	default:
 		line = reason
 	}
 	return term.Line(list(line, unread)), elapsed
+}
+
+// takeUp is the command that runs a session which nobody runs; empty for any other.
+func takeUp(row *stint.Row) string {
+	if status, _ := row.Status(); status != stint.Pending {
+		return ""
+	}
+	return "stint resume " + row.Short + " --run"
+}
+
+// doingNow is what the agent says that it is doing, and since when; nothing where that
+// was said in an earlier loop or stretch, since when the agent has said nothing.
+func doingNow(row *stint.Row) (what string, since time.Time) {
+	s := &row.Session
+	begun := s.At.Since
+	if s.Checkpoint.At.After(begun) {
+		begun = s.Checkpoint.At
+	}
+	switch {
+	case !row.Live:
+		return "", time.Time{}
+	case row.Lease.Now == "" || row.Lease.NowAt.Before(begun):
+		return "", begun
+	}
+	return row.Lease.Now, row.Lease.NowAt
 }
 
 // untilWords says when time alone ends a wait: on a terminal as a length of time.
@@ -196,9 +221,9 @@ func costOf(s *stint.Session) string {
 	used, most := s.Totals.Usage.Cost, s.Limits.Cost
 	switch {
 	case most > 0:
-		return dollars(used) + "/" + dollars(most)
+		return Dollars(used) + "/" + Dollars(most)
 	case used == 0:
 		return "-"
 	}
-	return dollars(used)
+	return Dollars(used)
 }

@@ -148,6 +148,9 @@ func WriteTopics(w io.Writer, st term.Style) error {
 			b.WriteString(line + "\n")
 		}
 	}
+	if st.TTY {
+		b.WriteString("\nOne of them whole: stint explain KEY\n")
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -24,7 +24,7 @@ import (
 //   - AGENT@HH:MM, the agent's newest session of that minute, today or, where that is
 //     still to come, yesterday; AGENT@2026-11-28, its newest of that day. Both in the
 //     zone of now;
-//   - @last, the newest session; @bad, the newest that [Bad] means;
+//   - @last, the newest session; @bad, the newest that ended badly, or waits because something is wrong;
 //
 // and goes on with /LINE and :LOOP, :LOOP.STEP or :LOOP.STEP.SUB, or with nothing.
 // Errors: [stint.NotFound] with the nearest names, also for a line that is not
@@ -112,7 +112,7 @@ func (f *finder) newest(q stint.Filter, none, hint string) (stint.Row, error) {
 	return rows[0], nil
 }
 
-// bad returns the newest session that Bad means.
+// bad returns the newest session that ended badly, or waits because something is wrong.
 func (f *finder) bad() (stint.Row, error) {
 	rows, _, err := Sessions(f.ctx, f.r, Query{Bad: true, Limit: 1})
 	if err != nil {

@@ -97,9 +97,9 @@ func countOf(n int64) string {
 	return count(n)
 }
 
-// dollars is an amount to the cent; less than half of one that is not nothing
+// Dollars is an amount to the cent, for people; less than half of one that is not nothing
 // shows as such.
-func dollars(m stint.Money) string {
+func Dollars(m stint.Money) string {
 	const cent = 10_000_000
 	sign := ""
 	if m < 0 {

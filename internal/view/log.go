@@ -168,8 +168,16 @@ func (l *Log) print(ctx context.Context, w io.Writer, e *stint.Entry) error {
 	if ls = l.grep(ls, e); len(ls) == 0 {
 		return nil
 	}
+	if hint := hintOf(e); hint != "" {
+		ls = append(ls, logLine{text: "↳ " + term.Line(hint), more: true, wrap: true, color: term.Dim})
+	}
 	if l.opt.Explain && levelOf(e) >= Warn {
 		ls = append(ls, logLine{text: meaning(e), more: true, wrap: true, color: term.Dim})
+	}
+	if levelOf(e) >= Warn { // what went wrong, or is waited for, is there to be read whole
+		for i := range ls {
+			ls[i].wrap = true
+		}
 	}
 	var b strings.Builder
 	for i := range ls {
@@ -265,7 +273,7 @@ type logLine struct {
 	color term.Color
 	more  bool // it goes on with the line before
 	whole bool // it is not cut
-	wrap  bool // it goes on in the next line instead of being cut; name and arrow are empty
+	wrap  bool // it goes on in the next line instead of being cut
 	rule  bool // on a terminal it is drawn as a rule
 }
 
@@ -309,9 +317,11 @@ func (l *Log) line(b *strings.Builder, e *stint.Entry, ln *logLine) {
 	default:
 		texts[0] = term.Cut(ln.text, l.st.Width-used)
 	}
+	arrow, name := ln.arrow, ln.name
 	for _, text := range texts {
-		b.WriteString(l.st.Paint(term.Dim, lead) + " " + l.st.Paint(ln.color, term.Pad(ln.arrow, 1, false)) + " " +
-			term.Pad(ln.name, nameWidth, false) + " " + l.st.Paint(ln.color, text) + "\n")
+		b.WriteString(l.st.Paint(term.Dim, lead) + " " + l.st.Paint(ln.color, term.Pad(arrow, 1, false)) + " " +
+			term.Pad(name, nameWidth, false) + " " + l.st.Paint(ln.color, text) + "\n")
+		lead, arrow, name = strings.Repeat(" ", term.Width(lead)), "", strings.Repeat(" ", term.Width(name))
 	}
 }
 

@@ -27,6 +27,49 @@ func logOf(t *testing.T, w *world, row stint.Row, st term.Style, opt view.LogOpt
 // every is the query for a whole journal.
 func every() view.LogQuery { return view.LogQuery{Line: -1} }
 
+// What an entry says to do about an error stands below it, and on the session's page.
+func TestHints(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		const hint = "set TRACKER_TOKEN where stint runs\x1b[2J"
+		failed := w.session("failed").claim("worker/1")
+		failed.loop("first")
+		failed.add(journal.Draft{Kind: stint.LoopFailed, Pos: failed.at(0, 0), Data: journal.LoopFailed{Error: "401", Final: true, Hint: hint}})
+		failed.add(journal.Draft{Kind: stint.SessionEnded, Pos: failed.at(0, 0), Data: journal.Ended{Outcome: stint.Failed, Reason: "401"}})
+		ended := w.session("ended").claim("worker/2")
+		ended.loop("first")
+		ended.add(journal.Draft{Kind: stint.SessionEnded, Pos: ended.at(0, 0), Data: journal.Ended{Outcome: stint.Failed, Reason: "401", Hint: hint}})
+		waits := w.session("waits").claim("worker/3")
+		waits.loop("first")
+		waits.add(journal.Draft{Kind: stint.SessionWaiting, Pos: waits.at(0, 0), Data: journal.Parked{Waiting: stint.Wait{For: stint.ForRetry, What: "401"}, Hint: hint}})
+		mended := w.session("mended").claim("worker/4")
+		mended.loop("first")
+		mended.add(journal.Draft{Kind: stint.LoopFailed, Pos: mended.at(0, 0), Data: journal.LoopFailed{Error: "401", Hint: hint}})
+		mended.loop("retry")
+		for _, k := range []*script{failed, ended, waits, mended} {
+			row := k.row()
+			want := `set TRACKER_TOKEN where stint runs\x1b[2J`
+			for _, st := range []term.Style{{}, terminal(), {TTY: true, Width: 60}} {
+				var out bytes.Buffer
+				if err := view.NewLog(w.store, row, st, now(), view.LogOptions{Query: view.LogQuery{Line: -1}}).Write(t.Context(), &out, now()); err != nil || !strings.Contains(out.String(), "↳ set TRACKER_TOKEN") {
+					t.Errorf("%s: %v: the log has no hint:\n%s", row.Session.Name, err, out.String())
+				}
+				v, err := view.NewShow(t.Context(), w.store, &row, view.ShowOptions{Line: -1}, now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				out.Reset()
+				if err := view.WriteShow(&out, st, &row, &v, now()); err != nil {
+					t.Fatal(err)
+				}
+				if gone := k == mended; (v.Hint == nil) != gone || !gone && *v.Hint != hint || strings.Contains(out.String(), want) == gone {
+					t.Errorf("%s: the hint is %v, and the page\n%s", row.Session.Name, v.Hint, out.String())
+				}
+			}
+		}
+	})
+}
+
 func TestLog(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t

@@ -120,6 +120,45 @@ func (l *Log) session(e *stint.Entry) ([]logLine, error) {
 	return []logLine{ln}, err
 }
 
+// hintOf is what to do about the error that an entry tells of; empty where nobody knew.
+func hintOf(e *stint.Entry) string {
+	switch e.Kind {
+	case stint.LoopFailed:
+		d, _ := journal.Decode[journal.LoopFailed](e) // bad data has no hint
+		return d.Hint
+	case stint.SessionWaiting:
+		d, _ := journal.Decode[journal.Parked](e)
+		return d.Hint
+	case stint.SessionEnded:
+		d, _ := journal.Decode[journal.Ended](e)
+		return d.Hint
+	}
+	return ""
+}
+
+// hintNow is what to do about the error that a session stands at; nil where nobody
+// knew. es are the entries of its course.
+func hintNow(ctx context.Context, r stint.Reader, s *stint.Session, es []stint.Entry) (*string, error) {
+	if s.Status == stint.Waiting {
+		last, err := r.Entries(ctx, stint.Range{Session: s.ID, Until: s.Head, Kinds: []stint.Kind{stint.SessionWaiting}, Last: true, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		es = append(es[:len(es):len(es)], last...)
+	}
+	for i := len(es) - 1; i >= 0; i-- {
+		switch es[i].Kind {
+		case stint.LoopFailed, stint.SessionWaiting, stint.SessionEnded:
+			if hint := hintOf(&es[i]); hint != "" {
+				return &hint, nil
+			}
+		default:
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
 func by(e *stint.Entry) string {
 	if e.Actor == stint.ByEngine {
 		return ""
@@ -186,7 +225,7 @@ func usageWords(u stint.Usage) string {
 	}
 	cost := ""
 	if u.Cost != 0 {
-		cost = dollars(u.Cost)
+		cost = Dollars(u.Cost)
 	}
 	return list(in+" → "+count(u.Output)+" out", cost)
 }
@@ -317,7 +356,7 @@ func limitWords(lim stint.Limits) string {
 	add(lim.Loops > 0, "loops", fmt.Sprint(lim.Loops))
 	add(lim.Steps > 0, "steps", fmt.Sprint(lim.Steps))
 	add(lim.Tokens > 0, "tokens", fmt.Sprint(lim.Tokens))
-	add(lim.Cost > 0, "cost", dollars(lim.Cost))
+	add(lim.Cost > 0, "cost", Dollars(lim.Cost))
 	if len(parts) == 0 {
 		return "none"
 	}

@@ -82,6 +82,11 @@ func ParseLoops(s string) (from, to int, err error) {
 			return 0, 0, err
 		}
 	}
+	if to > 0 && to < from {
+		err := stint.Invalid.Errorf("loop", "%q ends before it begins", clip(s))
+		err.Hint = "write the lower loop first: " + strconv.Itoa(to) + ".." + strconv.Itoa(from)
+		return 0, 0, err
+	}
 	return from, to, nil
 }
 

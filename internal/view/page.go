@@ -19,6 +19,7 @@ type Show struct {
 	Command      []string   `json:"command"`       // what runs for it, of agents that are programs; else null
 	Goal         *excerpt   `json:"goal"`          // what it was begun with; null if with nothing
 	Result       *excerpt   `json:"result"`        // what it ended with; null if it has not, or with nothing
+	Hint         *string    `json:"hint"`          // what to do about the error that it stands at; null if nobody knew
 	Lines        []LineInfo `json:"lines"`         // all of them, in order
 	Line         int        `json:"line"`          // the one whose loops are shown
 	Loops        []LoopInfo `json:"loops"`         // of that line, oldest first: the newest ten, or all
@@ -109,6 +110,9 @@ func NewShow(ctx context.Context, src Source, row *stint.Row, opt ShowOptions, n
 	}
 	b := bodies{src, s.Family}
 	out.Command = commandOf(es)
+	if out.Hint, err = hintNow(ctx, src, s, es); err != nil {
+		return out, err
+	}
 	if out.Goal, err = b.excerpt(ctx, s.ID, stint.SessionCreated); err != nil {
 		return out, err
 	}

@@ -17,7 +17,7 @@ import (
 type Query struct {
 	Filter   stint.Filter // Statuses, Open, Limit and After are set from the members below
 	All      bool         // ended ones too
-	Bad      bool         // those that [Bad] means, ended or not
+	Bad      bool         // those that ended other than completed, or wait because something is wrong
 	Statuses []stint.Status
 	Ended    int      // at most so many ended ones where Limit is 0, which bounds no open one; 0: all
 	Limit    int      // at most so many, newest first; 0: no bound
@@ -98,7 +98,7 @@ func (q *Query) stored() []stint.Status {
 
 func (q *Query) wants(row *stint.Row) bool {
 	status, _ := row.Status()
-	return (!q.Bad || Bad(&row.Session)) && (q.Statuses == nil || slices.Contains(q.Statuses, status))
+	return (!q.Bad || bad(&row.Session)) && (q.Statuses == nil || slices.Contains(q.Statuses, status))
 }
 
 // Order is how a list of sessions is sorted.
@@ -140,41 +140,59 @@ func Sort(rows []stint.Row, by Order, groups bool) {
 	})
 }
 
+// ListOptions say what a list for people shows beside the rows.
+type ListOptions struct {
+	Wide     bool                // more columns
+	More     bool                // the list was cut short
+	Outcomes map[stint.ID]string // of sessions that have ended, from [Outcomes]; nil: their reasons alone
+}
+
+// narrow is the width of a terminal, in columns, below which a list leaves out what
+// the rest of a row says as well: that it waits, and what its cost may be.
+const narrow = 120
+
 // WriteList prints rows, which [Sort] has put in order: on a terminal in groups
-// under a line that counts them, elsewhere as a plain table. wide adds columns.
-// more says that the list was cut short.
-func WriteList(w io.Writer, st term.Style, rows []stint.Row, wide, more bool, now time.Time) error {
+// under a line that counts them, elsewhere as a plain table.
+func WriteList(w io.Writer, st term.Style, rows []stint.Row, opt ListOptions, now time.Time) error {
+	var b strings.Builder
 	if st.TTY {
-		if _, err := io.WriteString(w, summary(rows, now)+"\n"); err != nil || len(rows) == 0 {
+		b.WriteString(summary(rows, st.Width, now) + "\n")
+		if len(rows) == 0 {
+			_, err := io.WriteString(w, b.String())
 			return err
 		}
-		if _, err := io.WriteString(w, "\n"); err != nil {
-			return err
-		}
+		b.WriteByte('\n')
 	}
-	t := table{columns: listColumns(st, wide)}
-	last := group(-1)
+	t := table{columns: listColumns(st, opt.Wide)}
+	last, asking := group(-1), ""
 	for i := range rows {
 		row := &rows[i]
-		if g := groupOf(row); st.TTY && g != last {
+		g := groupOf(row)
+		if st.TTY && g != last {
 			t.rows = append(t.rows, []cell{{text: g.String(), color: term.Bold}})
 			last = g
 		}
-		t.rows = append(t.rows, listRow(st, row, wide, now))
+		if asking == "" && g <= wasInterrupted {
+			asking = row.Short
+		}
+		t.rows = append(t.rows, listRow(st, row, &opt, now))
 	}
-	if err := t.write(w, st); err != nil {
+	if err := t.write(&b, st); err != nil {
 		return err
 	}
-	if more && st.TTY {
-		_, err := io.WriteString(w, "\nThere are more: stint ps -a -n 500\n")
-		return err
+	if asking != "" && st.TTY {
+		b.WriteString("\nWhat to do about one: stint show " + asking + "\n")
 	}
-	return nil
+	if opt.More && st.TTY {
+		b.WriteString("\nThere are more: stint ps -a -n 500\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 func listColumns(st term.Style, wide bool) []column {
 	cs := []column{
-		{head: "SESSION", most: 40}, {head: "ID"}, {head: "STATUS"}, {head: "SINCE"}, {head: "LOOP", right: true}, {head: "COST", right: true},
+		{head: "SESSION", most: 40, least: 16}, {head: "ID"}, {head: "STATUS"}, {head: "SINCE"}, {head: "LOOP", right: true}, {head: "COST", right: true},
 	}
 	if st.TTY {
 		cs[3] = column{head: "FOR", right: true}
@@ -187,18 +205,24 @@ func listColumns(st term.Style, wide bool) []column {
 	return append(cs, column{head: "NOW"})
 }
 
-func listRow(st term.Style, row *stint.Row, wide bool, now time.Time) []cell {
+func listRow(st term.Style, row *stint.Row, opt *ListOptions, now time.Time) []cell {
 	s := &row.Session
 	glyph, color := shape(row)
 	out := []cell{
 		{text: term.Line(s.Name)}, {text: row.Short, color: term.Cyan}, {text: StatusWord(row), color: color}, {text: iso(since(row))},
 		{text: fmt.Sprint(s.At.Loop)}, {text: costOf(s)},
 	}
+	if st.TTY && st.Width > 0 && st.Width < narrow {
+		if _, what, ok := strings.Cut(out[2].text, ":"); ok {
+			out[2].text = what
+		}
+		out[5].text, _, _ = strings.Cut(out[5].text, "/")
+	}
 	if st.TTY {
 		out[3].text = span(now.Sub(since(row)))
 		out = append([]cell{{text: glyph, color: color}}, out...)
 	}
-	if wide {
+	if opt.Wide {
 		started := iso(s.Created)
 		if st.TTY {
 			started = clock(s.Created, now)
@@ -211,7 +235,10 @@ func listRow(st term.Style, row *stint.Row, wide bool, now time.Time) []cell {
 			countOf(s.Totals.Usage.Tokens()), checkpointName(s.Checkpoint), orDash(labelsOf(s)))...)
 	}
 	line, elapsed := nowParts(row, now, st.TTY)
-	return append(out, cell{text: line, end: elapsed})
+	if what := opt.Outcomes[s.ID]; what != "" && s.Status.Ended() {
+		line = what
+	}
+	return append(out, cell{text: list(line, takeUp(row)), end: elapsed, whole: groupOf(row) <= wasInterrupted})
 }
 
 func triggerOf(s *stint.Session) string {
@@ -244,8 +271,9 @@ func orDash(s string) string {
 	return s
 }
 
-// summary counts rows.
-func summary(rows []stint.Row, now time.Time) string {
+// summary counts rows, on as many lines of at most width columns as that takes; 0 is
+// any width.
+func summary(rows []stint.Row, width int, now time.Time) string {
 	var n [hasEnded + 1]int
 	var cost stint.Money
 	for i := range rows {
@@ -274,8 +302,27 @@ func summary(rows []stint.Row, now time.Time) string {
 	}
 	spent := ""
 	if cost > 0 {
-		spent = dollars(cost) + " so far"
+		spent = Dollars(cost) + " so far"
 	}
-	return list(open, need, part(n[wasInterrupted], "interrupted"), part(n[isRunning], "running"), part(n[isWaiting], "waiting"),
+	return flowed(width, open, need, part(n[wasInterrupted], "interrupted"), part(n[isRunning], "running"), part(n[isWaiting], "waiting"),
 		part(n[isPending], "pending"), part(n[hasEnded], "ended"), spent, now.Format("15:04:05 MST"))
+}
+
+// flowed joins what is not empty as [list] does, on as many lines as it takes for none
+// to be longer than width columns; 0 is any width.
+func flowed(width int, parts ...string) string {
+	text, used := "", 0
+	for _, p := range parts {
+		n := term.Width(p)
+		switch {
+		case p == "":
+		case text == "":
+			text, used = p, n
+		case width > 0 && used+3+n > width:
+			text, used = text+"\n"+p, n
+		default:
+			text, used = text+" · "+p, used+3+n
+		}
+	}
+	return text
 }

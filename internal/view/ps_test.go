@@ -22,6 +22,10 @@ func TestList(t *testing.T) {
 			t.Fatal(cursor, err)
 		}
 		view.Sort(rows, view.ByUrgency, true)
+		outcomes, err := view.Outcomes(t.Context(), w.store, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var out bytes.Buffer
 		for _, c := range []struct {
 			title string
@@ -29,19 +33,20 @@ func TestList(t *testing.T) {
 			wide  bool
 		}{
 			{"a terminal", terminal(), false},
+			{"a narrow terminal", term.Style{TTY: true, Width: 80}, false},
 			{"colours", term.Style{TTY: true, Width: 100, Color: true}, false},
 			{"no terminal", term.Style{}, false},
 			{"no terminal, wide", term.Style{}, true},
 			{"a wide terminal, wide", term.Style{TTY: true, Width: 240}, true},
 		} {
 			out.WriteString("# " + c.title + "\n")
-			if err := view.WriteList(&out, c.st, rows, c.wide, false, now()); err != nil {
+			if err := view.WriteList(&out, c.st, rows, view.ListOptions{Wide: c.wide, Outcomes: outcomes}, now()); err != nil {
 				t.Fatal(err)
 			}
 			out.WriteString("\n")
 		}
 		out.WriteString("# nothing\n")
-		if err := view.WriteList(&out, terminal(), nil, false, false, now()); err != nil {
+		if err := view.WriteList(&out, terminal(), nil, view.ListOptions{}, now()); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, "ps.txt", bytes.ReplaceAll(out.Bytes(), []byte("\x1b"), []byte("␛")))
@@ -125,7 +130,7 @@ func TestListReadsNoEntries(t *testing.T) {
 		}
 		view.Sort(rows, view.ByUrgency, true)
 		var out bytes.Buffer
-		if err := view.WriteList(&out, terminal(), rows, true, false, now()); err != nil {
+		if err := view.WriteList(&out, terminal(), rows, view.ListOptions{Wide: true}, now()); err != nil {
 			t.Fatal(err)
 		}
 		if err := view.WriteJSON(&out, view.NewList(rows, stint.ID{}, now())); err != nil {
@@ -141,6 +146,111 @@ func TestListReadsNoEntries(t *testing.T) {
 		if err != nil || len(open) != 667+5 {
 			t.Errorf("%d sessions with the newest five that ended, want 672: %v", len(open), err)
 		}
+	})
+}
+
+// A list says of each session that has ended what it came to.
+func TestOutcomes(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		for _, c := range []struct {
+			name, headline string
+			outcome        stint.Status
+			reason, result string
+			want           string
+		}{
+			{"headline", "9 issues closed", stint.Completed, "", `{"closed":9}`, "9 issues closed"},
+			{"headline and reason", "9 issues closed", stint.Completed, "nothing left to do", "", "9 issues closed · nothing left to do"},
+			{"reason", "", stint.Completed, "nothing left to do", `{"closed":9}`, "nothing left to do"},
+			{"result", "", stint.Completed, "", `{"closed": 9}`, `{"closed":9}`},
+			{"result of text", "", stint.Completed, "", `"all is well"`, "all is well"},
+			{"exit status", "", stint.Completed, "", `{"exit": 0}`, "exit 0"},
+			{"nothing", "", stint.Completed, "", "", ""},
+			{"failed", "half of it", stint.Failed, "gmail: 401", "", "gmail: 401"},
+			{"failed without a word", "half of it", stint.Failed, "", "", "half of it"},
+			{"canceled", "half of it", stint.Canceled, "by human:ana: wrong repository", "", "by human:ana: wrong repository"},
+			{"two lines", "one\ntwo\x1b[2J", stint.Completed, "", "", `one\ntwo\x1b[2J`},
+		} {
+			k := w.session(strings.ReplaceAll(c.name, " ", "-")).claim("worker/" + strings.ReplaceAll(c.name, " ", "-"))
+			k.loop("first")
+			k.complete(`{"n":1}`, "an earlier loop", journal.Rollup{})
+			k.loop("next")
+			k.complete(`{"n":2}`, c.headline, journal.Rollup{})
+			k.end(c.outcome, c.reason, c.result)
+			rows := []stint.Row{k.row()}
+			got, err := view.Outcomes(t.Context(), w.store, rows)
+			if err != nil || got[k.s.ID] != c.want {
+				t.Errorf("%s: got %q (%v), want %q", c.name, got[k.s.ID], err, c.want)
+			}
+			var out bytes.Buffer
+			if err := view.WriteList(&out, term.Style{}, rows, view.ListOptions{Outcomes: got}, now()); err != nil || !strings.HasSuffix(out.String(), c.want+"\n") {
+				t.Errorf("%s: the list does not end with it (%v):\n%s", c.name, err, out.String())
+			}
+		}
+		open := w.session("open").claim("worker/open")
+		open.loop("first")
+		r := &noEntries{Reader: w.store}
+		if got, err := view.Outcomes(t.Context(), struct {
+			stint.Reader
+			stint.Blobs
+		}{r, w.store}, []stint.Row{open.row()}); err != nil || len(got) != 0 || r.reads > 0 {
+			t.Errorf("an open session has the outcomes %q (%v) after %d reads", got, err, r.reads)
+		}
+	})
+}
+
+// What a session does now was said in the loop that it is in: not in an earlier one,
+// nor before it went back.
+func TestNowIsOfThisLoop(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		k := w.session("triage-1129").claim("worker/1")
+		check := func(when, want string) {
+			t.Helper()
+			row := k.row()
+			var list, page bytes.Buffer
+			v, err := view.NewShow(t.Context(), w.store, &row, view.ShowOptions{Line: -1}, now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := view.WriteList(&list, term.Style{}, []stint.Row{row}, view.ListOptions{}, now()); err != nil {
+				t.Fatal(err)
+			}
+			if err := view.WriteShow(&page, term.Style{}, &row, &v, now()); err != nil {
+				t.Fatal(err)
+			}
+			said := v.Now != nil
+			if _, line, _ := strings.Cut(list.String(), "  -  "); strings.TrimSpace(line) != want || said == strings.HasPrefix(want, "loop ") || said && v.Now.Line != want {
+				t.Errorf("%s: the list says %q and JSON %+v, want %q", when, line, v.Now, want)
+			}
+			if strings.Contains(page.String(), "page 1") && want != "reading page 1" {
+				t.Errorf("%s: the page tells of what is over:\n%s", when, page.String())
+			}
+		}
+		check("before the first loop", "loop 1")
+		k.loop("first")
+		pass(time.Second)
+		check("a loop without a word", "loop 1")
+		k.doing("reading page 1")
+		pass(time.Second)
+		check("a loop with one", "reading page 1")
+		k.complete(`{"n":1}`, "", journal.Rollup{})
+		pass(time.Second)
+		check("between two loops", "loop 2")
+		k.loop("next")
+		pass(time.Second)
+		check("the next loop", "loop 2")
+		k.doing("reading page 2")
+		check("the next loop, with a word", "reading page 2")
+		cp, err := journal.CheckpointAt(entriesOf(k), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		k.add(journal.Draft{Kind: stint.LineStarted, Pos: stint.Position{}, Actor: "human:ben", Data: journal.LineStarted{Checkpoint: cp}})
+		k.loop("next")
+		pass(time.Second)
+		check("after it went back", "loop 1")
 	})
 }
 
@@ -184,7 +294,7 @@ func TestHostile(t *testing.T) {
 			out.Reset()
 		}
 		for _, st := range []term.Style{terminal(), {}, {TTY: true, Width: 400}} {
-			check("ps", view.WriteList(&out, st, []stint.Row{row}, true, false, now()))
+			check("ps", view.WriteList(&out, st, []stint.Row{row}, view.ListOptions{Wide: true}, now()))
 			v, err := view.NewShow(t.Context(), w.store, &row, view.ShowOptions{Line: -1, All: true}, now())
 			if err != nil {
 				t.Fatal(err)

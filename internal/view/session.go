@@ -57,7 +57,7 @@ type identity struct {
 
 // trigger is what started a session.
 type trigger struct {
-	Kind string     `json:"kind"` // prompt, schedule, hook, session
+	Kind string     `json:"kind"` // prompt, schedule, hook, session, bench
 	Ref  string     `json:"ref"`  // name of the schedule or hook, id of the parent; may be empty
 	Due  *time.Time `json:"due"`  // nominal time, of a schedule
 }
@@ -77,7 +77,7 @@ type condition struct {
 	Reason  string       `json:"reason"`  // one line; "interrupted" for a pending session whose runner is gone
 	Since   *time.Time   `json:"since"`   // since when it has this status
 	Waiting *waiting     `json:"waiting"` // an object exactly while status is waiting
-	Now     *doing       `json:"now"`     // what the agent says it does; null unless a live lease says so
+	Now     *doing       `json:"now"`     // what the agent says it does in this loop; null unless a live lease says so
 }
 
 // waiting is what a session waits for.
@@ -240,8 +240,8 @@ func conditionOf(row *stint.Row) condition {
 			out.Waiting.Step = &at
 		}
 	}
-	if row.Live && row.Lease.Now != "" {
-		out.Now = &doing{Line: row.Lease.Now, Since: whole(row.Lease.NowAt)}
+	if what, since := doingNow(row); what != "" {
+		out.Now = &doing{Line: what, Since: whole(since)}
 	}
 	return out
 }

@@ -93,10 +93,17 @@ func (p *page) head(row *stint.Row, v *Show) {
 		return
 	}
 	p.b.WriteString(p.st.Paint(color, title) + " (" + row.Short + ")" + agent + p.st.Paint(color, StatusWord(row)))
-	if status, _ := row.Status(); status.Ended() && s.Reason != "" {
-		p.b.WriteString(": " + term.Line(s.Reason))
+	status, _ := row.Status()
+	why := ""
+	if status.Ended() && s.Reason != "" {
+		why = ": " + term.Line(s.Reason)
 	}
-	p.b.WriteByte('\n')
+	if used := term.Width(title + " (" + row.Short + ")" + agent + StatusWord(row) + why); p.st.TTY && p.st.Width > 0 && used > p.st.Width {
+		p.b.WriteByte('\n')
+		p.labelled("Reason", p.flow(term.Line(s.Reason)))
+		return
+	}
+	p.b.WriteString(why + "\n")
 }
 
 func (p *page) body(row *stint.Row, v *Show) {
@@ -133,7 +140,7 @@ func (p *page) standing(row *stint.Row, v *Show) {
 			at += fmt.Sprintf(" attempt %d", s.At.Attempt)
 		}
 		doing := nowLine(row, p.now, p.st.TTY)
-		if row.Lease.Now == "" { // it names the loop, for want of more
+		if v.Now == nil { // it names the loop, for want of more
 			doing = ""
 		}
 		p.labelled("Now", p.cut(list(at, doing)))
@@ -142,6 +149,9 @@ func (p *page) standing(row *stint.Row, v *Show) {
 	}
 	if s.At.Error != "" {
 		p.labelled("Error", p.flow(term.Line(s.At.Error)))
+	}
+	if v.Hint != nil {
+		p.labelled("Hint", p.flow(term.Line(*v.Hint)))
 	}
 	p.labelled("Result", p.excerpt(v.Result))
 	if l := v.Lease; l != nil {
@@ -188,7 +198,7 @@ func (p *page) used(v *Show) string {
 		tokens = count(int64(t.Tokens.Counted)) + " tokens"
 	}
 	if t.Cost > 0 {
-		cost = dollars(t.Cost)
+		cost = Dollars(t.Cost)
 	}
 	failed := ""
 	if t.Errors > 0 {
@@ -216,7 +226,7 @@ func (p *page) limits(v *Show) string {
 		add("wall", span(msec(l.Wall.Used)), span(msec(*m)), float64(l.Wall.Used)/float64(*m))
 	}
 	if m := l.Cost.Max; m != nil {
-		add("cost", dollars(l.Cost.Used), dollars(*m), float64(l.Cost.Used)/float64(*m))
+		add("cost", Dollars(l.Cost.Used), Dollars(*m), float64(l.Cost.Used)/float64(*m))
 	}
 	if m := l.Loops.Max; m != nil {
 		add("loops", fmt.Sprint(l.Loops.Used), fmt.Sprint(*m), float64(l.Loops.Used)/float64(*m))
@@ -347,6 +357,9 @@ func (p *page) loop(v *Show, l *LoopInfo, before int64) []cell {
 		if l.StateSeq == 0 {
 			state = "none"
 		}
+		if s := &v.Session; what == "" && s.Status.Ended() && s.Status != stint.Completed && l == &v.Loops[len(v.Loops)-1] && v.Line == s.At.Line {
+			what = list(string(s.Status), term.Line(s.Reason))
+		}
 	case l.Open:
 		mark, color = "▸", term.Bold
 		what = list(string(v.Status), term.Line(l.Error))
@@ -362,7 +375,7 @@ func (p *page) loop(v *Show, l *LoopInfo, before int64) []cell {
 	}
 	cost := "-"
 	if l.Cost > 0 {
-		cost = dollars(l.Cost)
+		cost = Dollars(l.Cost)
 	}
 	row := plain(mark, fmt.Sprint(l.Loop), p.at(l.Began), took(msec(l.TookMS)), fmt.Sprint(l.Steps), countOf(int64(l.Tokens)), cost, state, ck, what)
 	for i := range row {

@@ -13,6 +13,7 @@ type column struct {
 	head  string
 	right bool // numbers
 	most  int  // columns on a terminal; 0: no bound
+	least int  // columns that are left of it where the last column needs room; 0: it gives none
 }
 
 // cell is one value of a table. Its text is printed as it is, so what came from
@@ -21,6 +22,7 @@ type cell struct {
 	text  string
 	color term.Color
 	end   string // follows text, and stays when text is cut
+	whole bool   // in the last column: what does not fit stands whole below the row
 }
 
 // table prints rows under their heads, as wide as their content asks for.
@@ -55,11 +57,7 @@ func (t *table) write(w io.Writer, st term.Style) error {
 		}
 	}
 	if st.TTY && st.Width > 0 {
-		taken := term.Width(t.lead)
-		for _, wd := range widths[:n-1] {
-			taken += wd + 2
-		}
-		widths[n-1] = min(widths[n-1], max(st.Width-taken, 8))
+		t.fit(widths, st.Width)
 	}
 	var b strings.Builder
 	heads := make([]cell, n)
@@ -78,7 +76,31 @@ func (t *table) write(w io.Writer, st term.Style) error {
 	return err
 }
 
+// lastColumn is how much room the last column gets before others are cut for it.
+const lastColumn = 36
+
+// fit cuts widths to those of a terminal: what is in the way of the last column gives
+// room, as far as it may, and the last one gets what is left.
+func (t *table) fit(widths []int, width int) {
+	last := len(widths) - 1
+	left := width - term.Width(t.lead)
+	for _, wd := range widths[:last] {
+		left -= wd + 2
+	}
+	for i, c := range t.columns[:last] {
+		if want := min(widths[last], lastColumn); c.least > 0 && left < want {
+			give := min(max(widths[i]-c.least, 0), want-left)
+			widths[i], left = widths[i]-give, left+give
+		}
+	}
+	widths[last] = min(widths[last], max(left, 8))
+}
+
 func (t *table) line(b *strings.Builder, st term.Style, widths []int, row []cell) {
+	below := ""
+	if c := row[len(row)-1]; st.TTY && c.whole && len(row) == len(widths) && term.Width(c.text)+term.Width(c.end) > widths[len(row)-1] {
+		below, row = c.text+c.end, row[:len(row)-1]
+	}
 	for len(row) > 1 && row[len(row)-1].text+row[len(row)-1].end == "" {
 		row = row[:len(row)-1] // no space at the end of a line
 	}
@@ -98,7 +120,15 @@ func (t *table) line(b *strings.Builder, st term.Style, widths []int, row []cell
 		}
 	}
 	b.WriteByte('\n')
+	if below != "" {
+		for _, l := range wrap(below, st.Width-len(belowRow)) {
+			b.WriteString(belowRow + l + "\n")
+		}
+	}
 }
+
+// belowRow stands before what did not fit into a row.
+const belowRow = "     "
 
 // maxCell is how wide a column of [WriteTable] gets on a terminal.
 const maxCell = 60
