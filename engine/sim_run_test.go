@@ -60,7 +60,7 @@ func simulate(t *testing.T, seed uint64, z size, open func(t *testing.T) stint.S
 func watchdog(seed uint64, done chan struct{}) {
 	select {
 	case <-done:
-	case <-time.After(4 * time.Minute):
+	case <-time.After(15 * time.Minute): // twenty hours take three on a busy machine, with the race detector
 		buf := make([]byte, 1<<20)
 		panic(fmt.Sprintf("seed %d hangs\n%s", seed, buf[:runtime.Stack(buf, true)]))
 	}
@@ -291,7 +291,10 @@ func defaultSize() size {
 
 func TestSimulation(t *testing.T) {
 	z := defaultSize()
-	if long() {
+	switch {
+	case long() && raced:
+		z = size{seeds: 5, lasts: 20 * time.Hour, sessions: 400}
+	case long():
 		z = size{seeds: 60, lasts: 20 * time.Hour, sessions: 400}
 	}
 	simulateAll(t, z, openMem)
@@ -317,6 +320,8 @@ func openFile(t *testing.T) stint.Store {
 func TestSimulationOnSQLite(t *testing.T) {
 	z := size{seeds: 3, lasts: 10 * time.Minute, sessions: 12}
 	switch {
+	case long() && raced:
+		z = size{seeds: 5, lasts: 2 * time.Hour, sessions: 60}
 	case long():
 		z = size{seeds: 30, lasts: 2 * time.Hour, sessions: 60}
 	case raced:

@@ -121,7 +121,7 @@ func powerCuts(t *testing.T, program string, n int, starts bool) (lost []string,
 	disk, _ := mount(t, image(t, filepath.Join(t.TempDir(), "disk"), "xfs", 4096))
 	const rounds = 2
 	for round := range rounds {
-		img := image(t, filepath.Join(disk, fmt.Sprintf("img%d", round)), "ext4", 128)
+		img := image(t, filepath.Join(disk, fmt.Sprintf("img%d", round)), "ext4", 512) // a slow machine writes for minutes
 		dir, undo := mount(t, img)
 		cuts := written(t, program, dir, img, n/rounds, starts)
 		undo()
