@@ -87,7 +87,7 @@ type breakage struct {
 func breakages() []breakage {
 	return []breakage{
 		{"the epoch is ignored", []string{"after epoch"}, func(m *mutant) { m.append = anyEpoch }},
-		{"an append is acknowledged before it is durable, and lost", []string{"was acknowledged and is not there", "acted twice with different inputs", "expired although nothing was wrong"}, func(m *mutant) { m.append = lossy }},
+		{"an append is acknowledged before it is durable, and lost", []string{"was acknowledged and is not there"}, func(m *mutant) { m.append = lossy }},
 		{"an append to a session that nobody holds is accepted", []string{"after epoch"}, func(m *mutant) { m.append = unheld }},
 		{"a session is made first and its key written later", []string{"key"}, func(m *mutant) { m.create = keyLater }},
 		{"what a batch takes stays in the inbox", []string{"was taken by entry", "hot loop"}, func(m *mutant) {
@@ -160,13 +160,15 @@ func TestMutantsOfTheStoreAreRejected(t *testing.T) {
 				if err == nil {
 					continue
 				}
+				// What is broken first may be a consequence, such as an entry under an old
+				// epoch where a release was lost: then another seed has to show the rule.
 				first, _, _ := strings.Cut(err.Error(), "the journal of")
-				if !slices.ContainsFunc(c.caught, func(s string) bool { return strings.Contains(first, s) }) {
-					t.Errorf("seed %d is rejected for another reason than %q:\n%v", seed, c.caught, err)
+				if slices.ContainsFunc(c.caught, func(s string) bool { return strings.Contains(first, s) }) {
+					return
 				}
-				return
+				t.Logf("seed %d is rejected for another reason: %s", seed, first)
 			}
-			t.Errorf("%d simulations accept it", z.seeds)
+			t.Errorf("no simulation of %d rejects it for one of %q", z.seeds, c.caught)
 		})
 	}
 }
