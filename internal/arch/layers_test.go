@@ -42,6 +42,7 @@ func layers() []row {
 
 		// Helpers that know nothing of sessions.
 		{pkg: "internal/proc", is: "child processes and all of their descendants"},
+		{pkg: "internal/safedial", is: "connections to addresses that somebody else chose"},
 		{pkg: "internal/term", is: "what the terminal can show"},
 		{pkg: "internal/config", is: "stint.yaml, read strictly", may: may(root, "internal/jsonx")},
 
