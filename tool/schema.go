@@ -22,7 +22,7 @@ import (
 // Bounds of a schema and of the arguments that it is for.
 const (
 	maxSchema = 256 << 10
-	maxArgs   = 4 << 20
+	maxArgs   = 16 << 20
 	maxDepth  = 128
 	maxFaults = 8    // faults that one message names
 	maxQuoted = 4000 // bytes of a schema in a message
