@@ -21,6 +21,8 @@ look() {
 	missing=()
 	can_compile || missing+=(gcc libc6-dev)         # go test -race needs cgo
 	python3 -c 'import unittest' >/dev/null 2>&1 || missing+=(python3) # the Python SDK's tests
+	has node || missing+=(nodejs)                   # servers of tools that others wrote;
+	has npm || missing+=(npm)                       # their tests install pinned versions into the user's cache
 	if [[ "$(uname -s)" == Linux ]]; then
 		has strace || missing+=(strace)         # which writes reach the disk, in which order
 		if [[ "$(id -u)" == 0 ]]; then          # file systems of their own, for the root rigs
