@@ -35,6 +35,19 @@ func TestWhy(t *testing.T) {
 			t.Errorf("%s is refused as %s", s, why)
 		}
 	}
+	for s, want := range map[string]string{
+		"169.254.169.254": "link-local, where clouds keep their secrets", "fd00:ec2::254": "link-local, where clouds keep their secrets",
+		"64:ff9b::7f00:1": "an IPv6 form of an IPv4 address", "fd00::1": "a private network", "::ffff:127.0.0.1": "this machine", "::1": "this machine",
+	} {
+		if why := safedial.Why(netip.MustParseAddr(s)); why != want {
+			t.Errorf("%s is refused as %s, want %s", s, why, want)
+		}
+	}
+	for addr, refused := range map[string]bool{"127.0.0.1:80": true, "[::1]:80": true, "8.8.8.8:53": false, "nonsense": true} {
+		if err := safedial.Control(addr); (err != nil) != refused {
+			t.Errorf("at the last moment %s: %v", addr, err)
+		}
+	}
 	if safedial.Why(netip.Addr{}) == "" {
 		t.Error("no address at all is let through")
 	}

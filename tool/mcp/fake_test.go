@@ -7,9 +7,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/stint-dev/stint/internal/proc"
@@ -48,6 +50,8 @@ func fake(mode string, args []string) int {
 		select {}
 	case "deaf":
 		select {}
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
 	case "noise":
 		fmt.Println("fake v1 starting, please wait ...")
 		fmt.Println("not json: {")
@@ -58,6 +62,9 @@ func fake(mode string, args []string) int {
 	for {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
+			if mode == "stubborn" {
+				select {}
+			}
 			return 0
 		}
 		s.handle(line)

@@ -218,3 +218,36 @@ func TestRemoteRefused(t *testing.T) {
 		t.Errorf("got %v, and it was asked %d times", err, asked.Load())
 	}
 }
+
+// TestRemoteRedirect: what the configuration has for one server is not sent to another.
+func TestRemoteRedirect(t *testing.T) {
+	got := make(chan string, 10)
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Get("Authorization") + r.Header.Get("Mcp-Session-Id")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	}))
+	t.Cleanup(other.Close)
+	server := sdkServer(new(atomic.Int64), nil, nil)
+	// Without the newest version of the protocol a client asks for a stream with GET.
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			http.Redirect(w, r, other.URL, http.StatusFound)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	one := first(t, openURL(t, srv.URL, nil))
+	if out, err := one.Caller.Call(t.Context(), tool.Call{Args: json.RawMessage(`{}`)}); err != nil || out.Error {
+		t.Fatal(out, err)
+	}
+	select {
+	case sent := <-got:
+		if sent != "" {
+			t.Errorf("the other server got %q", sent)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("no redirect was followed")
+	}
+}

@@ -319,10 +319,14 @@ func TestNeverReady(t *testing.T) {
 // TestCancel: a call that is canceled or too slow is open; the server is told, and gone
 // with all that it started when the call returns.
 func TestCancel(t *testing.T) {
-	for _, how := range []string{"cancel", "time-out"} {
+	for _, how := range []string{"cancel", "time-out", "cancel of a stubborn one"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel() // it mostly waits
-			s := spec(t, "plain")
+			mode := "plain"
+			if how == "cancel of a stubborn one" {
+				mode = "stubborn"
+			}
+			s := spec(t, mode)
 			if how == "time-out" {
 				s.Timeout = 2 * time.Second
 			}
@@ -342,11 +346,11 @@ func TestCancel(t *testing.T) {
 			}
 			began := time.Now()
 			why := errors.New("the lease is lost")
-			if how == "cancel" {
+			if how != "time-out" {
 				cancel(why)
 			}
 			err := <-result
-			if err == nil || known(err) != "open" || how == "cancel" && !errors.Is(err, why) || how == "time-out" && !strings.Contains(err.Error(), "its time of 2s was up") {
+			if err == nil || known(err) != "open" || how != "time-out" && !errors.Is(err, why) || how == "time-out" && !strings.Contains(err.Error(), "its time of 2s was up") {
 				t.Errorf("got %v", err)
 			}
 			if took := time.Since(began); took > 7*time.Second {

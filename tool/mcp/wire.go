@@ -60,9 +60,6 @@ func withMeta(v map[string]json.RawMessage, note map[string]string) {
 	if json.Unmarshal(v["_meta"], &meta) != nil || meta == nil {
 		meta = map[string]json.RawMessage{}
 	}
-	for _, name := range []string{metaSchema, metaStructured, metaReplaced} {
-		delete(meta, name)
-	}
 	for name, text := range note {
 		meta[name] = encoded(text)
 	}
