@@ -153,24 +153,27 @@ func (p *program) Call(ctx context.Context, c tool.Call) (tool.Output, error) {
 		Stdin: proc.Stream{Pipe: true}, Stdout: proc.Stream{Pipe: true}, Stderr: proc.Stream{Pipe: true},
 	})
 	if err != nil {
-		return tool.Output{}, p.notStarted(ctx, err)
+		return p.notStarted(ctx, err)
 	}
 	return p.finish(ctx, running, c.Args, secrets)
 }
 
 // notStarted says what a program that did not start leaves behind: nothing, unless it was
 // told to end as it began.
-func (p *program) notStarted(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("%s was told to end as it began: %w", p.spec.Name, context.Cause(ctx))
+func (p *program) notStarted(ctx context.Context, err error) (tool.Output, error) {
+	switch {
+	case ctx.Err() != nil:
+		return tool.Output{}, fmt.Errorf("%s was told to end as it began: %w", p.spec.Name, context.Cause(ctx))
+	case errors.Is(err, syscall.E2BIG):
+		return tool.Errorf("%s was not run: an argument is longer than the system takes for a program", p.spec.Name), nil
 	}
 	var errno syscall.Errno
 	e := &stint.Error{Code: stint.Invalid, Op: "tool " + p.spec.Name, Err: err, Hint: "look at the tool's command"}
 	if errors.As(err, &errno) && (errno.Temporary() || errno == syscall.ENOMEM || errno == syscall.EAGAIN) {
 		e.Code, e.Hint = stint.Unavailable, "the system would not start it for now"
-		return tool.NotBegun(e)
+		return tool.Output{}, tool.NotBegun(e)
 	}
-	return stint.Definite(e)
+	return tool.Output{}, stint.Definite(e)
 }
 
 // finish feeds the program, waits for its end and says what it gave.
@@ -285,6 +288,9 @@ func (p *program) environ(c tool.Call, args tool.Args, secrets map[string]string
 	vars["STINT_TOOL"], vars["STINT_NAME"] = p.spec.Name, strings.ReplaceAll(c.Name, "\x00", "")
 	vars["STINT_IDEMPOTENCY_KEY"], vars["STINT_EPOCH"] = c.Key, strconv.FormatInt(c.Epoch, 10)
 	vars["STINT_SESSION"] = c.Session.String()
+	for name, n := range map[string]int{"STINT_LINE": c.Position.Line, "STINT_LOOP": c.Position.Loop, "STINT_ATTEMPT": c.Position.Attempt} {
+		vars[name] = strconv.Itoa(n)
+	}
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		env = append(env, name+"="+vars[name])
 	}

@@ -96,7 +96,8 @@ func callIn(ctx context.Context, t testing.TB, s exec.Spec, args string) (tool.O
 	if err != nil {
 		t.Fatal(err)
 	}
-	return one.Caller.Call(ctx, tool.Call{Args: json.RawMessage(args), Key: "k3y", Name: "nightly", Epoch: 7})
+	return one.Caller.Call(ctx, tool.Call{Args: json.RawMessage(args), Key: "k3y", Name: "nightly", Epoch: 7,
+		Position: stint.Position{Line: 1, Loop: 3, Attempt: 2, Step: 4}})
 }
 
 func steer(err error) (definite, notBegun bool) {
@@ -188,7 +189,7 @@ func TestEnvironment(t *testing.T) {
 	if err != nil || out.Error {
 		t.Fatal(out, err)
 	}
-	for _, want := range []string{"A=b c=d", "TZ=Mars/Olympus", "TOKEN={{secret:TOKEN}}", "STINT_IDEMPOTENCY_KEY=k3y", "STINT_EPOCH=7", "STINT_NAME=nightly", "STINT_TOOL=env"} {
+	for _, want := range []string{"A=b c=d", "TZ=Mars/Olympus", "TOKEN={{secret:TOKEN}}", "STINT_IDEMPOTENCY_KEY=k3y", "STINT_EPOCH=7", "STINT_NAME=nightly", "STINT_LINE=1", "STINT_LOOP=3", "STINT_ATTEMPT=2", "STINT_TOOL=env"} {
 		if !strings.Contains("\n"+out.Text, "\n"+want+"\n") {
 			t.Errorf("%s is not in\n%s", want, out.Text)
 		}
@@ -253,9 +254,16 @@ func TestOutcomes(t *testing.T) {
 		}
 	})
 	t.Run("a program that reads nothing", func(t *testing.T) {
-		out, err := call(t, sh(t, "exec <&-; echo fine"), `{"a":"`+strings.Repeat("x", 1<<20)+`"}`)
-		if err != nil && !strings.Contains(err.Error(), "argument list too long") || err == nil && out.Text != "fine\n" {
+		s := exec.Spec{Name: "true", Command: []string{"sh", "-c", "exec <&-; echo fine"}}
+		out, err := call(t, s, `{"a":"`+strings.Repeat("x", 4<<20)+`"}`)
+		if err != nil || out.Text != "fine\n" {
 			t.Errorf("got %+v, %v", out, err)
+		}
+	})
+	t.Run("an argument that no program can have", func(t *testing.T) {
+		out, err := call(t, self(t, "argv", "{a}"), `{"a":"`+strings.Repeat("x", 4<<20)+`"}`)
+		if err != nil || !out.Error || !strings.Contains(out.Text, "longer than the system takes") {
+			t.Errorf("got %.300q, %v", out.Text, err)
 		}
 	})
 }

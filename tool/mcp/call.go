@@ -57,7 +57,10 @@ func (c *caller) Call(ctx context.Context, call tool.Call) (tool.Output, error) 
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
-	params := &mcp.CallToolParams{Name: c.name, Arguments: args, Meta: mcp.Meta{MetaKey: call.Key, MetaEpoch: call.Epoch}}
+	params := &mcp.CallToolParams{Name: c.name, Arguments: args, Meta: mcp.Meta{MetaEpoch: call.Epoch}}
+	if call.Key != "" {
+		params.Meta[MetaKey] = call.Key
+	}
 	if !call.Session.IsZero() {
 		params.Meta[MetaSession] = call.Session.String()
 	}

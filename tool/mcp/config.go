@@ -162,7 +162,7 @@ func (x *expander) expand(where, text string, secret bool) string {
 		v, ok := x.lookup(m[1])
 		switch {
 		case ok:
-			if secret || secretName(m[1]) {
+			if !commonName(m[1]) && (secretName(m[1]) || secretName(where) || secret && len(v) >= longValue) {
 				x.secrets[m[1]] = v
 			}
 			return v
@@ -172,6 +172,15 @@ func (x *expander) expand(where, text string, secret bool) string {
 		x.missing = append(x.missing, where+" needs the variable "+m[1])
 		return ""
 	})
+}
+
+// longValue is how long a value in a header must be to be taken for a secret when nothing
+// is called like one: a short word would be found in every output.
+const longValue = 8
+
+// commonName reports variables whose value everybody knows.
+func commonName(name string) bool {
+	return slices.Contains([]string{"HOME", "USER", "LOGNAME", "PATH", "PWD", "TMPDIR", "LANG", "TZ", "SHELL", "HOSTNAME"}, name)
 }
 
 // secretName reports that something called so is likely to be kept from others.
@@ -187,7 +196,7 @@ func (s Spec) expand(lookup func(string) (string, bool)) (Spec, map[string]strin
 	x := &expander{lookup: lookup, pattern: regexp.MustCompile(reference), secrets: map[string]string{}}
 	s.Command = x.expand("command", s.Command, false)
 	s.Dir = x.expand("cwd", s.Dir, false)
-	s.URL = x.expand("url", s.URL, true)
+	s.URL = x.expand("url", s.URL, false)
 	s.Args = slices.Clone(s.Args)
 	for i, a := range s.Args {
 		s.Args[i] = x.expand(fmt.Sprintf("args[%d]", i), a, false)
@@ -195,9 +204,8 @@ func (s Spec) expand(lookup func(string) (string, bool)) (Spec, map[string]strin
 	all := func(where string, in map[string]string, secret bool) map[string]string {
 		out := make(map[string]string, len(in))
 		for _, name := range slices.Sorted(maps.Keys(in)) {
-			named := secretName(name)
-			out[name] = x.expand(where+"."+name, in[name], secret || named)
-			if named && out[name] == in[name] && in[name] != "" {
+			out[name] = x.expand(where+"."+name, in[name], secret)
+			if secretName(name) && out[name] == in[name] && in[name] != "" {
 				x.secrets[name] = in[name] // written into the file itself
 			}
 		}

@@ -139,3 +139,19 @@ func TestPinIsJSON(t *testing.T) {
 		t.Errorf("got %s", p.Tools["x"].Schema)
 	}
 }
+
+// TestSecrets: what is taken out of outputs, and what is no secret.
+func TestSecrets(t *testing.T) {
+	vars := map[string]string{"MCP_TOKEN": "abcd", "TEAM": "core", "ID": "long-enough", "HOME": "/home/ann", "X": "in-an-env", "URLPART": "some.example"}
+	s := mcp.Spec{Name: "a", Transport: mcp.HTTP, URL: "https://${URLPART}/${API_KEY:-k}", Headers: map[string]string{
+		"Authorization": "Bearer ${MCP_TOKEN}", "X-Team": "${TEAM}", "X-Id": "${ID}", "X-Home-Auth": "${HOME}", "X-Api-Key": "written"}}
+	got, err := mcp.Secrets(s, vars)
+	if want := map[string]string{"MCP_TOKEN": "abcd", "ID": "long-enough", "X-Api-Key": "written"}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+	s = mcp.Spec{Name: "a", Transport: mcp.Stdio, Command: "${HOME}/x", Args: []string{"--token=${MCP_TOKEN}"}, Env: map[string]string{"A": "${X}", "PASSWORD": "${TEAM}"}}
+	got, err = mcp.Secrets(s, vars)
+	if want := map[string]string{"MCP_TOKEN": "abcd", "TEAM": "core"}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+}
