@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,6 +102,13 @@ func newRequest(s *Spec) (*request, error) {
 	if r.target, err = parseTarget(s.URL); err != nil {
 		return nil, err
 	}
+	sample := tool.Args{}
+	for _, name := range r.target.names() {
+		sample[name] = json.RawMessage(`"x"`)
+	}
+	if address, _ := r.target.fill(sample); !parses(address) {
+		return nil, fmt.Errorf("%.200q is no URL; write what is not plain as %%XX", s.URL)
+	}
 	if err := tool.CheckNames(r.target.names(), s.Schema); err != nil {
 		return nil, err
 	}
@@ -148,6 +156,11 @@ func (r *request) unused(schema json.RawMessage) error {
 		}
 	}
 	return nil
+}
+
+func parses(address string) bool {
+	_, err := url.Parse(address)
+	return err == nil
 }
 
 func token(name string) bool {

@@ -100,6 +100,7 @@ func TestNewRefuses(t *testing.T) {
 		"a user or a password":             {URL: "https://u:p@a.example/x"},
 		"a fragment":                       {URL: "https://a.example/x#y"},
 		"an argument would name a":         {URL: "https://a.example/?{a}=1"},
+		"is no URL":                        {URL: "https://a.example/%zz"},
 		"begins no argument":               {URL: "https://a.example/{"},
 		"{c} is no argument of its schema": {URL: "https://a.example/{c}", Schema: schema},
 		"the argument b is not used":       {URL: "https://a.example/{a}", Schema: schema},

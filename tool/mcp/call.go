@@ -40,7 +40,7 @@ func (c *caller) Call(ctx context.Context, call tool.Call) (tool.Output, error) 
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	defer context.AfterFunc(s.life, func() { stop(errors.New("the server was closed")) })()
+	defer context.AfterFunc(s.life, func() { stop(errClosed) })()
 	l, err := s.take(ctx)
 	if err != nil {
 		return tool.Output{}, tool.NotBegun(err)

@@ -38,18 +38,19 @@ func (s *Server) take(ctx context.Context) (*link, error) {
 			l, err := s.start(context.WithoutCancel(ctx))
 			s.mu.Lock()
 			s.starting = nil
-			close(running)
-			if err != nil {
+			switch {
+			case err != nil:
 				s.died()
-				s.mu.Unlock()
-				return nil, s.unavailable(err)
-			}
-			if s.closed {
+			case s.closed:
 				s.retire(l)
-			} else {
+			case !l.retired: // it may have died already
 				s.link = l
 			}
+			close(running)
 			s.mu.Unlock()
+			if err != nil {
+				return nil, s.unavailable(err)
+			}
 			continue
 		}
 		s.mu.Unlock()
@@ -77,7 +78,9 @@ func (s *Server) died() {
 func (s *Server) start(ctx context.Context) (l *link, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.StartTimeout, fmt.Errorf("it was not ready within %v", s.opts.StartTimeout))
 	defer cancel()
-	defer context.AfterFunc(s.life, cancel)()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(s.life, func() { stop(errClosed) })()
 	l = &link{gone: make(chan struct{})}
 	var transport mcp.Transport
 	if s.ready.Transport == Stdio {

@@ -284,17 +284,24 @@ func (s *Server) log(line []byte) {
 	s.opts.Log(s.spec.Name, tool.Redact(text, s.secrets))
 }
 
+// errClosed is why what still runs ends.
+var errClosed = errors.New("the server was closed")
+
 // Close ends the server and all that it started, and waits for that: at most five
 // seconds. Open calls have no outcome. Its error is nil.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	l := s.link
+	running := s.starting
 	if l != nil {
 		s.retire(l)
 	}
 	s.mu.Unlock()
 	s.stop()
+	if running != nil {
+		<-running // what it started is gone, or retired
+	}
 	s.links.Wait()
 	return nil
 }

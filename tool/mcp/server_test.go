@@ -428,6 +428,25 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// TestCloseWhileStarting: nothing is left of a start that was not over.
+func TestCloseWhileStarting(t *testing.T) {
+	f := open(t, spec(t, "silent"), mcp.Options{})
+	result := make(chan error, 1)
+	go func() {
+		_, err := f.Tools(t.Context())
+		result <- err
+	}()
+	await(t, "the process", func() bool { return len(f.idents("starts")) == 1 })
+	started := f.idents("starts")
+	f.Close()
+	if proc.Alive(started[0]) {
+		t.Error("the process is still there")
+	}
+	if err := <-result; !errors.Is(err, stint.Unavailable) || !strings.Contains(err.Error(), "the server was closed") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestManyCallsAtOnce shares one process, also while it is started.
 func TestManyCallsAtOnce(t *testing.T) {
 	f := open(t, spec(t, "plain"), mcp.Options{})
