@@ -57,9 +57,12 @@ func layers() []row {
 
 		// Agents and what they talk to.
 		{pkg: "model", is: "the question to a language model and its answer"},
-		{pkg: "model/anthropic", is: "the Anthropic API", may: may("model")},
-		{pkg: "model/openai", is: "the OpenAI API and those who speak it", may: may("model")},
+		{pkg: "model/modeltest", is: "a strict service, and the suite that every model over HTTP must pass", may: may("model")},
+		{pkg: "internal/modelhttp", is: "what the models over HTTP share: an exchange, its limits, what a refusal means", may: may("model")},
+		{pkg: "model/anthropic", is: "the Anthropic API", may: may("model", "internal/modelhttp")},
+		{pkg: "model/openai", is: "the OpenAI API and those who speak it", may: may("model", "internal/modelhttp")},
 		{pkg: "model/script", is: "a model that plays a script", may: may("model")},
+		{pkg: "internal/price", is: "what tokens cost", may: may(root)},
 		{pkg: "tool", is: "what an agent can call, and what its output must be like", may: may(root, "internal/jsonx")},
 		{pkg: "tool/builtin", is: "files below a folder, sleep, ask and finish as tools", may: may(root, "tool", "internal/jsonx")},
 		{pkg: "tool/exec", is: "programs as tools", may: may(root, "tool", "internal/proc", "internal/jsonx")},
