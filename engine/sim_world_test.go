@@ -352,7 +352,7 @@ func (w *world) renewed(l stint.Lease, until time.Time) {
 	defer w.mu.Unlock()
 	if g := w.grantLocked(l.Session, l.Epoch); g != nil {
 		g.revived = g.revived || !time.Now().Before(g.expires)
-		g.expires = until
+		g.expires = until.Truncate(time.Microsecond) // as stores keep it
 	}
 }
 
