@@ -22,6 +22,10 @@ var errPinned = errors.New("a reader or another process still needs the WAL")
 // refuses, without touching it, a file of a newer program ([stint.Conflict]), one
 // of another program ([stint.Conflict]) and one on a network file system
 // ([stint.Invalid]); a file that is no database is [stint.Corrupt].
+//
+// Five seconds after its last commit a store that can write lets go of its caches and
+// has the Go runtime collect garbage and give memory back to the system, for the whole
+// process, until it is written again.
 func Open(ctx context.Context, opt Options) (*Store, error) {
 	if opt.Path == "" {
 		return nil, stint.Invalid.Errorf("open", "no path is given")
