@@ -45,7 +45,9 @@ type Loop interface {
 	// input or a result beyond 32 MiB.
 	Do(ctx context.Context, s Step, fn func(ctx context.Context, key string) (Result, error)) (Result, error)
 	// DoAll runs fn for each of steps as one group, concurrently, and returns the
-	// results in the order of steps. The error is the first in that order.
+	// results in the order of steps. The error is the first in that order; one with a
+	// method Members() []error has one for each step. A step that asks a person lets
+	// the others run; the group then parks.
 	DoAll(ctx context.Context, steps []Step, fn func(ctx context.Context, i int, key string) (Result, error)) ([]Result, error)
 }
 
@@ -90,6 +92,31 @@ type Step struct {
 	Input  json.RawMessage `json:"input,omitempty"` // JSON, at most 32 MiB; journaled with the step
 	// Timeout bounds one execution; 0: ten minutes. A Once step that runs into it is in doubt.
 	Timeout time.Duration `json:"-"`
+	// Alone keeps a member of a group from running beside others: it begins when those
+	// before it have ended, and those behind it wait for it. Its intent is recorded when
+	// it begins and not with the group's, so a crash leaves no step in doubt that had
+	// not begun.
+	Alone bool `json:"-"`
+	// Ask, if set, asks a person before the step begins, in one line: what a yes allows,
+	// or what is to be answered. The session waits as a row, and the loop is begun again
+	// with the decision, which belongs to exactly this step and its input: for another
+	// one at the same place the question is invalidated and a new one asked. A no is the
+	// step's result, a [Definite] error of code [Denied] with the person's words.
+	Ask string `json:"-"`
+	// Why is one line beside Ask: the rule that asks.
+	Why string `json:"-"`
+	// Answer is the JSON Schema, at most 32 KiB, of what is answered to Ask where more
+	// than a yes or no is wanted. The answer is then the step's result, as it came, and
+	// the function of the step is not called.
+	Answer json.RawMessage `json:"-"`
+	// Hold is how long the agent keeps its process for the decision: Do waits so long
+	// before it parks the session. The lease is kept, the session is shown as waiting.
+	// DoAll does not wait.
+	Hold time.Duration `json:"-"`
+	// Reserve is the most that the step may use. Where it would pass a limit of tokens or
+	// money, the step is not begun; until its result is recorded it counts as used, and
+	// for good if that never comes. Zero reserves nothing.
+	Reserve Usage `json:"-"`
 }
 
 // Result is what a step gave.

@@ -30,6 +30,9 @@ const (
 	MessageRefused  Kind = "message.refused"
 	LimitChanged    Kind = "limit.changed"
 	OutputWritten   Kind = "output.written"
+	// A person is asked, and the one end that the question came to.
+	ApprovalRequested Kind = "approval.requested"
+	ApprovalDecided   Kind = "approval.decided"
 )
 
 // Actor is who caused an entry: "engine", "agent", "policy", "human:NAME",

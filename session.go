@@ -134,6 +134,10 @@ type Place struct {
 	Failures []time.Time `json:"failures,omitempty"` // of attempts at the open loop, the newest five
 	Deaths   int         `json:"deaths,omitempty"`   // runners that died since the last checkpoint
 	Error    string      `json:"error,omitempty"`    // the newest error since then, one line
+
+	// Approvals are the questions that steps of the open loop asked and whose steps have
+	// no outcome yet, in the order of their asking.
+	Approvals []Approval `json:"approvals,omitempty"`
 }
 
 // Checkpoint is the state at the end of a loop, as a reference: the bytes are the
@@ -170,6 +174,7 @@ type Totals struct {
 	Restarts int           `json:"restarts"`
 	Running  time.Duration `json:"running_ns"`
 	Usage    Usage         `json:"usage"`
+	Reserved Usage         `json:"reserved,omitzero"` // by steps whose outcome is not recorded; what a crash left open stays
 }
 
 // Ready is from when on a runner may claim the session without a message: now for

@@ -46,6 +46,10 @@ func (d *driver) deliver(ms []stint.Message) {
 	if urgent {
 		d.stopAgent(errStop)
 	}
+	select {
+	case d.news <- struct{}{}:
+	default:
+	}
 }
 
 // command reads the arguments of a control message; bad ones are as good as none,
@@ -60,12 +64,16 @@ func command(m stint.Message) (c journal.Command) {
 	return c
 }
 
-// hasControl reports whether a message waits that acts between steps.
+// between reports whether messages of kind k act between loops at the latest: all but
+// prompts, which are a loop's input.
+func between(k stint.MessageKind) bool { return k != stint.Prompt }
+
+// hasControl reports whether a message waits that acts between loops.
 func (d *driver) hasControl() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, m := range d.inbox {
-		if m.Kind.Control() {
+		if between(m.Kind) {
 			return true
 		}
 	}
@@ -130,7 +138,7 @@ func or(s, def string) string {
 // them: one that parks or ends the session does not keep back those behind it.
 func (d *driver) control() error {
 	for {
-		m, ok := d.nextControl()
+		m, ok := d.next(between)
 		if !ok {
 			return nil
 		}
@@ -192,18 +200,20 @@ func (d *driver) obey(s *stint.Session, m stint.Message) error {
 		return d.resolve(s, m, c)
 	case stint.SetLimit:
 		return d.setLimits(s, m, c)
+	case stint.Decision:
+		return d.decide(s, m)
 	case stint.Restart, stint.Rollback:
 		return d.goBack(s, m, c)
 	}
 	return d.refuse(m, "this runner does not know messages of kind "+string(m.Kind))
 }
 
-// nextControl takes the oldest control message off the list.
-func (d *driver) nextControl() (stint.Message, bool) {
+// next takes the oldest message of a kind that is wanted off the list.
+func (d *driver) next(wanted func(stint.MessageKind) bool) (stint.Message, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, m := range d.inbox {
-		if m.Kind.Control() {
+		if wanted(m.Kind) {
 			d.inbox = append(d.inbox[:i:i], d.inbox[i+1:]...)
 			d.seen[m.ID] = true // from here on it is not delivered again
 			return m, true

@@ -55,6 +55,7 @@ type signals struct {
 	seen     map[string]bool // ids of those taken in this drive
 	draining bool
 	drained  chan struct{} // closed with draining
+	news     chan struct{} // gets a value, if it has none, when messages are delivered
 	timed    bool          // a stop's grace runs
 	grace    time.Duration // of the agent
 	lostErr  error
@@ -69,6 +70,7 @@ type parking struct {
 	drain bool
 	again bool // a message has to be acted on between loops, and the drive goes on
 	lost  bool
+	still bool           // it is parked already, and stays so
 	by    *stint.Message // the message that asked for it
 	hint  string         // of the error that led to it
 }
@@ -425,6 +427,9 @@ func (d *driver) complete(l *loop, next stint.Next, ref journal.StateRef, body [
 	faultpoint.Hit(faultpoint.AtCheckpoint)
 	data := journal.LoopCompleted{Rollup: l.roll, MS: time.Since(l.begun).Milliseconds(), State: ref, Headline: clip(next.Headline, 200)}
 	pos := l.at(0, 0)
+	if err := d.voidAll(stint.ApprovalInvalidated, "the loop ended without its step"); err != nil {
+		return nil, err
+	}
 	if _, err := d.w.add(journal.Draft{Kind: stint.LoopCompleted, Pos: pos, Data: data, Body: body}); err != nil {
 		return nil, err
 	}
@@ -509,11 +514,16 @@ func (d *driver) record(p *parking) error {
 		draft.Actor = p.by.From
 	}
 	switch {
+	case p.still:
+		return nil
 	case p.drain && s.At.Open:
 		draft.Kind, draft.Data = stint.SessionReleased, journal.Released{Why: "drain"}
 	case p.drain:
 		return nil
 	case p.end != nil:
+		if err := d.voidAll(stint.ApprovalCanceled, "the session ended"); err != nil {
+			return err
+		}
 		draft.Kind, draft.Data = stint.SessionEnded, endData(p)
 		draft.Body = p.end.Result
 		faultpoint.Hit(faultpoint.AtClose)

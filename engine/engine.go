@@ -271,7 +271,7 @@ func (e *Engine) newDriver(ctx context.Context, l stint.Lease) *driver {
 	d := &driver{e: e, claim: claim{lease: l, prior: l.Prior, claimed: time.Now()}}
 	d.io = context.WithoutCancel(ctx)
 	d.ctx, d.cancel = context.WithCancelCause(d.io)
-	d.seen, d.grace, d.drained = map[string]bool{}, (&Agent{}).grace(), make(chan struct{})
+	d.seen, d.grace, d.drained, d.news = map[string]bool{}, (&Agent{}).grace(), make(chan struct{}), make(chan struct{}, 1)
 	if d.prior == "" {
 		d.prior = stint.Released
 	}

@@ -84,6 +84,9 @@ func (d *driver) goBack(s *stint.Session, m stint.Message, c journal.Command) er
 		}
 	}
 	pos := stint.Position{Loop: from}
+	if err := d.voidAll(stint.ApprovalCanceled, "the session went back to an earlier loop"); err != nil {
+		return err
+	}
 	if _, err := d.w.add(journal.Draft{Kind: stint.LineStarted, Pos: pos, Actor: m.From, Data: data, Body: body}); err != nil {
 		return err
 	}

@@ -266,7 +266,12 @@ func brief(e stint.Entry) string {
 		return "  " + err.Error()
 	}
 	for _, k := range []string{"ms", "family", "agent", "trigger", "limits", "id", "at", "since", "until", "state", "checkpoint", "ran_ns"} {
-		delete(m, k)
+		if k != "state" || e.Kind != stint.ApprovalDecided {
+			delete(m, k)
+		}
+	}
+	if e.Kind == stint.SessionWaiting {
+		delete(m, "approval") // it has the session's id in it
 	}
 	b, err := json.Marshal(m)
 	if err != nil {

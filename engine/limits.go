@@ -53,12 +53,33 @@ func (d *driver) overLimit(s stint.Step, beside int) *parking {
 		return used(lim, "loops", fmt.Sprintf("%d of %s", ses.Totals.Loops, counted(lim.Loops, "loop")))
 	case lim.Steps > 0 && ses.Totals.Steps+beside >= lim.Steps:
 		return used(lim, "steps", fmt.Sprintf("%d of %s", ses.Totals.Steps, counted(lim.Steps, "step")))
-	case s.Kind == stint.Model && lim.Tokens > 0 && ses.Totals.Usage.Tokens() >= lim.Tokens:
-		return used(lim, "tokens", fmt.Sprintf("%d of %d tokens", ses.Totals.Usage.Tokens(), lim.Tokens))
-	case s.Kind == stint.Model && lim.Cost > 0 && ses.Totals.Usage.Cost >= lim.Cost:
-		return used(lim, "cost", fmt.Sprintf("$%v of $%v", ses.Totals.Usage.Cost, lim.Cost))
+	}
+	return overBudget(&ses, s)
+}
+
+// overBudget says whether a limit of tokens or money forbids the step: what is used and
+// reserved, with what it reserves itself, would pass it, or nothing of it is left.
+func overBudget(ses *stint.Session, s stint.Step) *parking {
+	if s.Kind != stint.Model && s.Reserve == (stint.Usage{}) {
+		return nil
+	}
+	lim := ses.Limits
+	gone := ses.Totals.Usage.Add(ses.Totals.Reserved)
+	if left := lim.Tokens - gone.Tokens(); lim.Tokens > 0 && (left <= 0 || s.Reserve.Tokens() > left) {
+		return used(lim, "tokens", fmt.Sprintf("%d of %d tokens%s", gone.Tokens(), lim.Tokens, may(s.Reserve.Tokens() > 0, "%d", s.Reserve.Tokens())))
+	}
+	if left := lim.Cost - gone.Cost; lim.Cost > 0 && (left <= 0 || s.Reserve.Cost > left) {
+		return used(lim, "cost", fmt.Sprintf("$%v of $%v%s", gone.Cost, lim.Cost, may(s.Reserve.Cost > 0, "$%v", s.Reserve.Cost)))
 	}
 	return nil
+}
+
+// may says what a step would have used at most.
+func may(told bool, format string, most any) string {
+	if !told {
+		return ""
+	}
+	return fmt.Sprintf(", and the next call may use "+format, most)
 }
 
 // pastDeadline reports whether the session's deadline stops it, whatever it does or
@@ -104,7 +125,7 @@ func (d *driver) nextCheck(s *stint.Session) time.Duration {
 	if lim.Wall > 0 {
 		next = min(next, lim.Wall+d.agent.grace()-d.w.running())
 	}
-	if lim.Idle > 0 {
+	if lim.Idle > 0 && s.Status != stint.Waiting { // a question that is held is no silence
 		next = min(next, lim.Idle-d.pulse.silent())
 	}
 	return max(next, 10*time.Millisecond)
@@ -125,7 +146,7 @@ func (d *driver) check() {
 		d.over = deadline(lim)
 	case lim.Wall > 0 && ran >= lim.Wall+d.agent.grace():
 		d.over = used(lim, "wall", fmt.Sprintf("%v and %v of grace", lim.Wall, d.agent.grace()))
-	case lim.Idle > 0 && d.pulse.silent() >= lim.Idle:
+	case lim.Idle > 0 && s.Status != stint.Waiting && d.pulse.silent() >= lim.Idle:
 		d.over = used(lim, "idle", fmt.Sprintf("no sign of life for %v", lim.Idle))
 	default:
 		d.timer.Reset(d.nextCheck(&s))

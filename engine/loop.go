@@ -89,83 +89,22 @@ func (l *loop) Do(ctx context.Context, s stint.Step, fn func(context.Context, st
 	if c.answered {
 		return c.result, c.err
 	}
-	if err := l.before([]*call{c}); err != nil {
-		return stint.Result{}, err
+	if c.asks {
+		if err := l.hold(ctx, c); err != nil {
+			return stint.Result{}, err
+		}
 	}
-	l.perform(ctx, c, fn)
+	if !c.decided {
+		if err := l.before([]*call{c}); err != nil {
+			return stint.Result{}, err
+		}
+		l.perform(ctx, c, fn)
+	}
 	l.settle(c)
 	if l.park != nil {
 		return stint.Result{}, stint.ErrParked
 	}
 	return c.result, c.err
-}
-
-// DoAll implements [stint.Loop].
-func (l *loop) DoAll(ctx context.Context, steps []stint.Step, fn func(context.Context, int, string) (stint.Result, error)) ([]stint.Result, error) {
-	if len(steps) == 0 {
-		return nil, nil
-	}
-	if !l.busy.CompareAndSwap(false, true) {
-		return nil, overlapping(steps[0].Name)
-	}
-	defer l.busy.Store(false)
-	calls := make([]*call, len(steps))
-	var todo []*call
-	for i, s := range steps {
-		c, err := l.prepare(s, l.step+1, i+1, len(todo))
-		if err != nil {
-			return nil, err
-		}
-		if calls[i] = c; !c.answered {
-			todo = append(todo, c)
-		}
-	}
-	l.step++
-	if err := l.before(todo); err != nil {
-		return nil, err
-	}
-	done := make(chan *call)
-	for _, c := range todo {
-		go func() {
-			l.perform(ctx, c, func(ctx context.Context, key string) (stint.Result, error) {
-				return fn(ctx, c.pos.Sub-1, key)
-			})
-			done <- c
-		}()
-	}
-	for range todo {
-		l.settle(<-done)
-	}
-	if l.park != nil {
-		return nil, stint.ErrParked
-	}
-	out, errs := make([]stint.Result, len(calls)), make([]error, len(calls))
-	for i, c := range calls {
-		out[i], errs[i] = c.result, c.err
-	}
-	return out, groupError(errs)
-}
-
-// memberErrors is the error of a group: the first, and all of them for agents that
-// have to tell each member its own.
-type memberErrors struct {
-	error
-	all []error
-}
-
-// Members returns one error for each step of the group, nil for those without.
-func (m memberErrors) Members() []error { return m.all }
-
-// Unwrap returns the first error.
-func (m memberErrors) Unwrap() error { return m.error }
-
-func groupError(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return memberErrors{err, errs}
-		}
-	}
-	return nil
 }
 
 func overlapping(name string) error {
@@ -181,6 +120,8 @@ type call struct {
 	intent   journal.StepRequested
 	answered bool // result and err came from the journal
 	intended bool // the journal has the intent already
+	asks     bool // a person has been asked and has not decided
+	decided  bool // result and err are a person's: a no, or an answer
 	result   stint.Result
 	err      error
 	took     time.Duration
@@ -210,6 +151,9 @@ func (l *loop) prepare(s stint.Step, step, sub, beside int) (*call, error) {
 	if !c.answered {
 		if l.park = l.d.overLimit(s, beside); l.park != nil {
 			return nil, stint.ErrParked
+		}
+		if err := l.ask(c); err != nil {
+			return nil, err
 		}
 	}
 	return c, nil
@@ -259,11 +203,11 @@ func inputSum(in json.RawMessage) string {
 
 // replay answers c from what an earlier attempt recorded, or parks.
 func (l *loop) replay(c *call, p *pastStep) {
-	if p.intent != c.intent {
+	if !p.intent.Same(c.intent) {
 		l.parkFor(l.diverged(c, p.intent))
 		return
 	}
-	c.intended = p.requested
+	c.intended = p.requested && c.step.Effect == stint.Once // what a step reserved that is done again stays reserved
 	switch {
 	case p.done != nil:
 		c.answered = true
@@ -340,7 +284,7 @@ func (l *loop) before(calls []*call) error {
 	need := false
 	for _, c := range calls {
 		switch {
-		case c.step.Effect == stint.Once:
+		case c.step.Effect == stint.Once || l.reserves(c):
 			need = true
 			if err := l.intend(c); err != nil {
 				return err
@@ -371,10 +315,20 @@ func (l *loop) before(calls []*call) error {
 	return nil
 }
 
-// intend records the intent of a once step, unless the journal has it.
+// reserves reports whether the call's reservation has to stand before it runs: where a
+// limit of the session counts it.
+func (l *loop) reserves(c *call) bool {
+	lim := l.d.w.session().Limits
+	return c.step.Reserve != (stint.Usage{}) && (lim.Tokens > 0 || lim.Cost > 0)
+}
+
+// intend records the intent of a step, unless the journal has it.
 func (l *loop) intend(c *call) error {
 	if c.intended {
 		return nil
+	}
+	if l.reserves(c) {
+		c.intent.Reserve = c.step.Reserve
 	}
 	_, err := l.d.w.add(journal.Draft{Kind: stint.StepRequested, Pos: c.pos, Actor: stint.ByAgent, Data: c.intent, Body: c.step.Input})
 	if err != nil {

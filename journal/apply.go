@@ -57,8 +57,14 @@ func typed(e *stint.Entry) (any, error) {
 		return Decode[LoopFailed](e)
 	case stint.LimitChanged:
 		return Decode[LimitChanged](e)
+	case stint.StepRequested:
+		return Decode[StepRequested](e)
 	case stint.StepCompleted, stint.StepFailed:
 		return Decode[StepDone](e)
+	case stint.ApprovalRequested:
+		return Decode[ApprovalRequested](e)
+	case stint.ApprovalDecided:
+		return Decode[ApprovalDecided](e)
 	case stint.LeaseLost:
 		return Decode[LeaseLost](e)
 	case stint.MessageTaken:
@@ -107,8 +113,24 @@ func apply(s *stint.Session, e *stint.Entry, d any) error {
 		loopCompleted(s, e, d)
 	case LoopFailed:
 		loopFailed(s, e, d)
+	case StepRequested:
+		if err := permitted(s, e, d); err != nil {
+			return err
+		}
+		s.Totals.Reserved = s.Totals.Reserved.Add(d.Reserve)
 	case StepDone:
+		if err := permitted(s, e, d.StepRequested); err != nil {
+			return err
+		}
 		stepDone(s, e, d)
+	case ApprovalRequested:
+		if err := approvalRequested(s, e, d); err != nil {
+			return err
+		}
+	case ApprovalDecided:
+		if err := approvalDecided(s, e, d); err != nil {
+			return err
+		}
 	case LimitChanged:
 		s.Limits = d.Limits
 		s.Limits.Deadline = micro(d.Limits.Deadline)
@@ -123,7 +145,7 @@ func apply(s *stint.Session, e *stint.Entry, d any) error {
 		}
 	}
 	switch e.Kind {
-	case stint.StepRequested, stint.StepCompleted, stint.StepFailed:
+	case stint.StepRequested, stint.StepCompleted, stint.StepFailed, stint.ApprovalRequested:
 		s.At.Step = max(s.At.Step, e.Pos.Step)
 	}
 	s.Head, s.Updated = e.Seq, e.At
@@ -175,7 +197,7 @@ func allowed(s *stint.Session, e *stint.Entry) error {
 	switch e.Kind {
 	case stint.SessionEnded, stint.LimitChanged, stint.SessionReleased:
 		return nil
-	case stint.StepResolved:
+	case stint.StepResolved, stint.ApprovalDecided:
 		return openLoop(s, e)
 	case stint.SessionWaiting:
 		if s.Status == stint.Waiting {
@@ -194,7 +216,7 @@ func allowed(s *stint.Session, e *stint.Entry) error {
 		return nil
 	case stint.LoopCompleted, stint.LoopFailed, stint.OutputWritten:
 		return underWay(s, e)
-	case stint.StepRequested, stint.StepCompleted, stint.StepFailed:
+	case stint.StepRequested, stint.StepCompleted, stint.StepFailed, stint.ApprovalRequested:
 		if e.Pos.Step < 1 {
 			return illegal(s, e, "steps count from 1")
 		}
@@ -306,7 +328,7 @@ func resumed(s *stint.Session, d Resumed) {
 
 func ended(s *stint.Session, e *stint.Entry, d Ended) {
 	pause(s, e.At, d.Ran)
-	s.At.Parked = false
+	s.At.Parked, s.At.Approvals = false, nil
 	s.Status, s.Reason, s.Wait, s.Ended = d.Outcome, d.Reason, nil, e.At
 }
 
@@ -317,6 +339,14 @@ func stepDone(s *stint.Session, e *stint.Entry, d StepDone) {
 		s.Totals.Steps++
 	}
 	s.Totals.Usage = s.Totals.Usage.Add(d.Usage)
+	s.Totals.Reserved = s.Totals.Reserved.Add(negative(d.Reserve))
+	if e.Kind == stint.StepCompleted || d.Definite {
+		settled(s, e.Pos)
+	}
+}
+
+func negative(u stint.Usage) stint.Usage {
+	return stint.Usage{Input: -u.Input, Output: -u.Output, CacheRead: -u.CacheRead, CacheWrite: -u.CacheWrite, Cost: -u.Cost}
 }
 
 func lineStarted(s *stint.Session, e *stint.Entry, d LineStarted) {

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/stint-dev/stint"
@@ -88,6 +89,47 @@ type StepRequested struct {
 	Kind   stint.StepKind `json:"kind"`
 	Effect stint.Effect   `json:"effect"`
 	Input  string         `json:"input,omitempty"` // short hash of the input
+	// Reserve is what the step may use at most; in the data of its outcome, what that
+	// frees. A reservation whose outcome never comes stays reserved.
+	Reserve stint.Usage `json:"reserve,omitzero"`
+}
+
+// Same reports whether r and o describe the same step, whatever they reserve.
+func (r StepRequested) Same(o StepRequested) bool {
+	r.Reserve, o.Reserve = stint.Usage{}, stint.Usage{}
+	return r == o
+}
+
+// ApprovalRequested is the data of approval.requested. The body is the step's input.
+type ApprovalRequested struct {
+	StepRequested
+	Text   string          `json:"text"`
+	Why    string          `json:"why,omitempty"`
+	Schema json.RawMessage `json:"schema,omitempty"` // of the answer; nil: a yes or a no is all that is asked
+}
+
+// ApprovalDecided is the data of approval.decided: the end of a question. Who it was is
+// the entry's actor; its body is the answer, where one was asked for.
+type ApprovalDecided struct {
+	Approval stint.Seq           `json:"approval"` // the entry that asked
+	State    stint.ApprovalState `json:"state"`
+	Note     string              `json:"note,omitempty"` // one line, the person's
+}
+
+// Decision is the Data of a decision message. Its Body is the answer, where one was
+// asked for. The message's id is its MessageID, so that a store takes one decision of an
+// approval and no other.
+type Decision struct {
+	Approval stint.Seq           `json:"approval"`
+	State    stint.ApprovalState `json:"state"` // approved or denied
+	Note     string              `json:"note,omitempty"`
+	Nonce    string              `json:"nonce,omitempty"` // tells two decisions of the same words apart
+}
+
+// MessageID is the id of the message that has this decision: the same for all decisions
+// of one approval.
+func (d Decision) MessageID() string {
+	return "decision-" + strconv.FormatInt(int64(d.Approval), 10)
 }
 
 // StepDone is the data of step.completed and step.failed. The body is the result, or

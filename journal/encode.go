@@ -12,13 +12,23 @@ func (d LoopStarted) appendJSON(b []byte) []byte {
 	return append(appendString(append(b, `{"why":`...), d.Why), '}')
 }
 
-func (d StepDone) appendJSON(b []byte) []byte {
+func (d StepRequested) appendJSON(b []byte) []byte { return append(d.appendMembers(b), '}') }
+
+func (d StepRequested) appendMembers(b []byte) []byte {
 	b = appendString(append(b, `{"name":`...), d.Name)
 	b = appendString(append(b, `,"kind":`...), string(d.Kind))
 	b = appendString(append(b, `,"effect":`...), string(d.Effect))
 	if d.Input != "" {
 		b = appendString(append(b, `,"input":`...), d.Input)
 	}
+	if d.Reserve != (stint.Usage{}) {
+		b = appendUsage(append(b, `,"reserve":`...), d.Reserve)
+	}
+	return b
+}
+
+func (d StepDone) appendJSON(b []byte) []byte {
+	b = d.appendMembers(b)
 	if len(d.Args) > 0 {
 		b = append(append(b, `,"args":`...), d.Args...)
 	}

@@ -20,6 +20,11 @@ func TestHandWrittenJSON(t *testing.T) {
 		d := journal.LoopStarted{Why: drawText(t, "why")}
 		sameJSON(t, begun(t), journal.Draft{Kind: stint.LoopStarted, Pos: stint.Position{Loop: 1, Attempt: 1}, Data: d})
 	}))
+	t.Run("step.requested", rapid.MakeCheck(func(t *rapid.T) {
+		c := begun(t)
+		c.loop()
+		sameJSON(t, c, journal.Draft{Kind: stint.StepRequested, Pos: c.at(1, 0), Data: drawStepDone(t).StepRequested})
+	}))
 	t.Run("step.completed", rapid.MakeCheck(func(t *rapid.T) {
 		c := begun(t)
 		c.loop()
@@ -81,7 +86,7 @@ func drawAnyUsage(t *rapid.T) stint.Usage {
 func drawStepDone(t *rapid.T) journal.StepDone {
 	d := journal.StepDone{
 		StepRequested: journal.StepRequested{
-			Name: drawText(t, "name"), Kind: stint.StepKind(drawText(t, "kind")), Effect: stint.Effect(drawText(t, "effect")), Input: drawText(t, "input"),
+			Name: drawText(t, "name"), Kind: stint.StepKind(drawText(t, "kind")), Effect: stint.Effect(drawText(t, "effect")), Input: drawText(t, "input"), Reserve: drawAnyUsage(t),
 		},
 		MS: drawCount(t, "ms"), Usage: drawAnyUsage(t), Error: drawText(t, "error"), Definite: rapid.Bool().Draw(t, "definite"), Final: rapid.Bool().Draw(t, "final"),
 	}

@@ -15,7 +15,7 @@ func allKinds() []stint.Kind {
 	return []stint.Kind{
 		stint.SessionCreated, stint.SessionWaiting, stint.SessionResumed, stint.SessionReleased, stint.SessionEnded, stint.LineStarted,
 		stint.LoopStarted, stint.LoopCompleted, stint.LoopFailed, stint.StepRequested, stint.StepCompleted, stint.StepFailed,
-		stint.StepResolved, stint.MessageTaken, stint.MessageRefused, stint.LimitChanged, stint.OutputWritten, stint.LeaseLost, "session.forgotten",
+		stint.StepResolved, stint.MessageTaken, stint.MessageRefused, stint.LimitChanged, stint.OutputWritten, stint.LeaseLost, stint.ApprovalRequested, stint.ApprovalDecided, "session.forgotten",
 	}
 }
 

@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"encoding/json"
 	"reflect"
 	"testing"
 	"time"
@@ -55,7 +56,8 @@ func drawDraft(t *rapid.T, c *chain) journal.Draft {
 		stint.LoopStarted, stint.LoopStarted, stint.LoopStarted, stint.LoopStarted, stint.LoopCompleted, stint.LoopCompleted, stint.LoopCompleted,
 		stint.LoopFailed, stint.LoopFailed, stint.StepRequested, stint.StepCompleted, stint.StepCompleted, stint.StepFailed, stint.StepResolved,
 		stint.SessionWaiting, stint.SessionResumed, stint.SessionResumed, stint.SessionReleased, stint.SessionEnded, stint.LineStarted,
-		stint.MessageTaken, stint.MessageRefused, stint.LimitChanged, stint.OutputWritten, stint.LeaseLost, stint.LeaseLost, stint.SessionCreated, "session.forgotten", "",
+		stint.MessageTaken, stint.MessageRefused, stint.LimitChanged, stint.OutputWritten, stint.LeaseLost, stint.LeaseLost, stint.SessionCreated,
+		stint.ApprovalRequested, stint.ApprovalRequested, stint.ApprovalDecided, stint.ApprovalDecided, "session.forgotten", "",
 	}).Draw(t, "kind")
 	if c.s.Head == 0 && rapid.IntRange(0, 9).Draw(t, "first") > 0 {
 		kind = stint.SessionCreated
@@ -79,6 +81,12 @@ func drawPos(t *rapid.T, c *chain, kind stint.Kind) stint.Position {
 	pos := c.at(rapid.IntRange(0, 5).Draw(t, "step"), rapid.IntRange(0, 2).Draw(t, "sub"))
 	if kind == stint.LoopStarted {
 		pos = c.next()
+	}
+	if as := c.s.At.Approvals; len(as) > 0 && rapid.IntRange(0, 2).Draw(t, "asked about") > 0 {
+		switch kind { // where a question matters
+		case stint.StepRequested, stint.StepCompleted, stint.StepFailed:
+			pos.Step, pos.Sub = as[0].Step.Step, as[0].Step.Sub
+		}
 	}
 	if kind == stint.MessageTaken && rapid.Bool().Draw(t, "for the next loop") {
 		pos = c.next()
@@ -126,11 +134,21 @@ func drawRan(t *rapid.T) time.Duration {
 
 func drawStep(t *rapid.T) journal.StepRequested {
 	return journal.StepRequested{
-		Name:   rapid.StringN(1, 12, -1).Draw(t, "name"),
-		Kind:   rapid.SampledFrom([]stint.StepKind{stint.Model, stint.Tool, stint.Custom}).Draw(t, "step kind"),
-		Effect: rapid.SampledFrom([]stint.Effect{stint.Read, stint.Idempotent, stint.Once}).Draw(t, "effect"),
-		Input:  rapid.SampledFrom([]string{"", "0a1b"}).Draw(t, "input"),
+		Name:    rapid.StringN(1, 12, -1).Draw(t, "name"),
+		Kind:    rapid.SampledFrom([]stint.StepKind{stint.Model, stint.Tool, stint.Custom}).Draw(t, "step kind"),
+		Effect:  rapid.SampledFrom([]stint.Effect{stint.Read, stint.Idempotent, stint.Once}).Draw(t, "effect"),
+		Input:   rapid.SampledFrom([]string{"", "0a1b"}).Draw(t, "input"),
+		Reserve: rapid.SampledFrom([]stint.Usage{{}, {}, {Input: 5, Output: 8192, Cost: 1e6}}).Draw(t, "reserve"),
 	}
+}
+
+// drawAskedStep is any step, often one that a person was asked about.
+func drawAskedStep(t *rapid.T, c *chain) journal.StepRequested {
+	d := drawStep(t)
+	if as := c.s.At.Approvals; len(as) > 0 && rapid.IntRange(0, 3).Draw(t, "the asked one") > 0 {
+		d.Name, d.Effect, d.Input = as[0].Name, as[0].Effect, as[0].Input
+	}
+	return d
 }
 
 func drawData(t *rapid.T, c *chain, kind stint.Kind) any {
@@ -170,9 +188,23 @@ func drawData(t *rapid.T, c *chain, kind stint.Kind) any {
 	case stint.LoopFailed:
 		return journal.LoopFailed{Error: text.Draw(t, "error"), Final: rapid.Bool().Draw(t, "final"), Ran: drawRan(t)}
 	case stint.StepRequested:
-		return drawStep(t)
+		return drawAskedStep(t, c)
+	case stint.ApprovalRequested:
+		d := journal.ApprovalRequested{StepRequested: drawStep(t), Text: text.Draw(t, "text"), Why: text.Draw(t, "why")}
+		if rapid.Bool().Draw(t, "wants an answer") {
+			d.Schema = json.RawMessage(`{"type":"string"}`)
+		}
+		return d
+	case stint.ApprovalDecided:
+		d := journal.ApprovalDecided{Approval: stint.Seq(rapid.IntRange(1, 9).Draw(t, "approval")), Note: text.Draw(t, "note"),
+			State: rapid.SampledFrom([]stint.ApprovalState{stint.ApprovalApproved, stint.ApprovalApproved, stint.ApprovalDenied, stint.ApprovalExpired,
+				stint.ApprovalCanceled, stint.ApprovalInvalidated, stint.ApprovalOpen, ""}).Draw(t, "decision")}
+		if as := c.s.At.Approvals; len(as) > 0 && rapid.IntRange(0, 4).Draw(t, "of those asked") > 0 {
+			d.Approval = rapid.SampledFrom(as).Draw(t, "which").Seq
+		}
+		return d
 	case stint.StepCompleted, stint.StepFailed:
-		return journal.StepDone{StepRequested: drawStep(t), Usage: drawUsage(t), Definite: rapid.Bool().Draw(t, "definite")}
+		return journal.StepDone{StepRequested: drawAskedStep(t, c), Usage: drawUsage(t), Definite: rapid.Bool().Draw(t, "definite")}
 	case stint.StepResolved:
 		return journal.StepResolved{Verdict: journal.Happened}
 	case stint.MessageTaken, stint.MessageRefused:

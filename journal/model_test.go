@@ -24,10 +24,12 @@ type fact struct {
 	by   int64 // the epoch
 	data any
 	ran  time.Duration // that its runner measured
+
+	actor stint.Actor
 }
 
 func factOf(e *stint.Entry, data any) fact {
-	f := fact{seq: e.Seq, kind: e.Kind, pos: e.Pos, at: e.At, by: e.Epoch, data: data}
+	f := fact{seq: e.Seq, kind: e.Kind, pos: e.Pos, at: e.At, by: e.Epoch, data: data, actor: e.Actor}
 	switch d := data.(type) {
 	case journal.Parked:
 		f.data, f.ran = d.Waiting, d.Ran
@@ -180,6 +182,8 @@ func (m *model) legal(kind stint.Kind, pos stint.Position, epoch int64, data any
 		return !status.Ended()
 	case stint.StepResolved:
 		return !status.Ended() && inLoop
+	case stint.ApprovalDecided:
+		return !status.Ended() && inLoop && m.mayDecide(data.(journal.ApprovalDecided))
 	case stint.SessionWaiting:
 		return status == stint.Pending
 	case stint.LoopStarted:
@@ -192,8 +196,8 @@ func (m *model) legal(kind stint.Kind, pos stint.Position, epoch int64, data any
 		}
 		runs := epoch == before && !m.runningSince().IsZero()
 		return status == stint.Pending && !runs && pos.Loop == m.done()+1 && pos.Attempt == want && pos.Step == 0
-	case stint.StepRequested, stint.StepCompleted, stint.StepFailed:
-		if pos.Step < 1 {
+	case stint.StepRequested, stint.StepCompleted, stint.StepFailed, stint.ApprovalRequested:
+		if pos.Step < 1 || !m.mayStep(kind, pos, data) {
 			return false
 		}
 	case stint.LoopCompleted, stint.LoopFailed, stint.OutputWritten:
@@ -275,7 +279,7 @@ func (m *model) place() stint.Place {
 	}
 	for i := 1 + m.last(stint.LoopCompleted, stint.LineStarted); i < len(m.facts); i++ {
 		switch d := m.facts[i].data.(type) {
-		case journal.StepRequested, journal.StepDone:
+		case journal.StepRequested, journal.StepDone, journal.ApprovalRequested:
 			at.Step = max(at.Step, m.facts[i].pos.Step)
 		case journal.LoopFailed:
 			at.Error = d.Error
@@ -292,6 +296,9 @@ func (m *model) place() stint.Place {
 	}
 	if n := len(at.Failures); n > 5 {
 		at.Failures = at.Failures[n-5:]
+	}
+	for _, q := range m.questions() {
+		at.Approvals = append(at.Approvals, q.approval)
 	}
 	return at
 }
@@ -363,7 +370,14 @@ func (m *model) totals() stint.Totals {
 	var begin time.Time
 	for i, f := range m.facts {
 		switch d := f.data.(type) {
+		case journal.StepRequested:
+			t.Reserved = t.Reserved.Add(d.Reserve)
 		case journal.StepDone:
+			t.Reserved.Input -= d.Reserve.Input
+			t.Reserved.Output -= d.Reserve.Output
+			t.Reserved.CacheRead -= d.Reserve.CacheRead
+			t.Reserved.CacheWrite -= d.Reserve.CacheWrite
+			t.Reserved.Cost -= d.Reserve.Cost
 			t.Usage.Input += d.Usage.Input
 			t.Usage.Output += d.Usage.Output
 			t.Usage.CacheRead += d.Usage.CacheRead

@@ -91,6 +91,8 @@ func appendData(b []byte, d any) ([]byte, error) {
 	switch d := d.(type) {
 	case nil:
 		return b, nil
+	case StepRequested:
+		return d.appendJSON(b), nil
 	case StepDone:
 		return d.appendJSON(b), nil
 	case LoopStarted:
@@ -145,6 +147,10 @@ func fits(k stint.Kind, d any) bool {
 		_, ok = d.(LimitChanged)
 	case stint.OutputWritten:
 		_, ok = d.(Output)
+	case stint.ApprovalRequested:
+		_, ok = d.(ApprovalRequested)
+	case stint.ApprovalDecided:
+		_, ok = d.(ApprovalDecided)
 	default:
 		ok = true // apply says that there is no such kind
 	}
@@ -157,7 +163,7 @@ func written(d any) bool {
 	switch d := d.(type) {
 	case StepDone:
 		return d.Args == nil || json.Valid(d.Args)
-	case LoopStarted, LoopCompleted:
+	case StepRequested, LoopStarted, LoopCompleted:
 		return true
 	}
 	return false

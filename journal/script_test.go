@@ -16,13 +16,14 @@ import (
 // one might: positions can be given, so that illegal entries can be tried.
 type script struct {
 	*chain
-	t       *testing.T
-	out     strings.Builder
-	intents map[string]stint.Position // newest position of each step by name
-	step    int                       // newest step number of this attempt
-	roll    journal.Rollup            // of the open loop
-	lost    stint.Prior               // how the lease ended that nobody gave back
-	held    bool                      // a runner holds the session
+	t         *testing.T
+	out       strings.Builder
+	intents   map[string]stint.Position // newest position of each step by name
+	questions map[string]stint.Seq      // newest question about each step
+	step      int                       // newest step number of this attempt
+	roll      journal.Rollup            // of the open loop
+	lost      stint.Prior               // how the lease ended that nobody gave back
+	held      bool                      // a runner holds the session
 }
 
 // words of one command: arguments in order, and options name=value.
@@ -53,7 +54,7 @@ func (s *script) command(line string) {
 		"error": s.stepError, "resolve": s.resolve, "complete": s.completes, "fail": s.fail, "wait": s.wait,
 		"resume": s.resume, "release": s.release, "message": s.message, "restart": s.restart, "rollback": s.restart,
 		"end": s.end, "limit": s.limit, "output": s.output, "crash": s.crash, "fence": s.fence, "after": s.after, "brake": s.brake,
-		"plan": s.plan, "course": s.course, "state": s.showState, "key": s.key, "verify": s.verify, "refused": s.refusedMessage,
+		"plan": s.plan, "course": s.course, "state": s.showState, "key": s.key, "verify": s.verify, "ask": s.ask, "decide": s.decide, "refused": s.refusedMessage,
 	}[w[0]]
 	if !ok {
 		s.t.Fatalf("no such command: %s", line)
@@ -210,6 +211,24 @@ func (s *script) stepError(a args) {
 	}
 	d := journal.StepDone{StepRequested: s.request(a.get(0), a, effect), MS: 3, Error: a.get(1), Definite: a.get(2) == "definite"}
 	s.try(journal.Draft{Kind: stint.StepFailed, Pos: pos, Actor: stint.ByAgent, Data: d})
+}
+
+// ask is a question about a step: ask NAME ARGS [text=…] [why=…] [schema=…].
+func (s *script) ask(a args) {
+	pos := s.where(a)
+	d := journal.ApprovalRequested{StepRequested: s.request(a.get(0), a, stint.Once), Text: a.get(0) + " " + a.get(1), Why: a.opt["why"], Schema: []byte(a.opt["schema"])}
+	if len(d.Schema) == 0 {
+		d.Schema = nil
+	}
+	if s.try(journal.Draft{Kind: stint.ApprovalRequested, Pos: pos, Actor: stint.ByAgent, Data: d, Body: []byte(a.get(1))}) {
+		s.intents[a.get(0)], s.questions[a.get(0)] = pos, s.s.Head
+	}
+}
+
+// decide is decide NAME STATE [ANSWER] [note=…].
+func (s *script) decide(a args) {
+	d := journal.ApprovalDecided{Approval: s.questions[a.get(0)], State: stint.ApprovalState(a.get(1)), Note: a.opt["note"]}
+	s.try(journal.Draft{Kind: stint.ApprovalDecided, Pos: s.intents[a.get(0)], Actor: "human:kim", Data: d, Body: []byte(a.get(2))})
 }
 
 func (s *script) resolve(a args) {

@@ -60,7 +60,7 @@ func firstDifference(want, got string) string {
 
 // play runs the commands of src and returns src with the output filled in.
 func play(t *testing.T, src string) string {
-	s := &script{t: t, chain: newChain(t), intents: map[string]stint.Position{}}
+	s := &script{t: t, chain: newChain(t), intents: map[string]stint.Position{}, questions: map[string]stint.Seq{}}
 	s.epoch = 0
 	for line := range strings.Lines(src) {
 		line = strings.TrimRight(line, "\n")

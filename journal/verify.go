@@ -21,6 +21,8 @@ import (
 //     a definite step.failed, or by a person's verdict;
 //   - intents: a once step has its step.requested before its result or resolution,
 //     and is not requested again before somebody said that it did not happen;
+//   - questions: a step that a person was asked about begins after a yes to exactly
+//     that step, and none of them is decided twice;
 //   - loops: a loop completes only with all its intents settled;
 //   - states: a checkpoint's delta stands on a checkpoint of the rank that [Link]
 //     says, and a new line begins at a checkpoint of the line it leaves.
@@ -122,7 +124,7 @@ func (v *Verifier) stepEntry(e *stint.Entry, d any) error {
 	var err error
 	switch d := d.(type) {
 	case StepDone:
-		err = m.done(e, d)
+		err = m.done(e, d, v.decided(e))
 	default:
 		if e.Kind == stint.StepRequested {
 			err = m.request(e)
@@ -140,6 +142,12 @@ func (v *Verifier) stepEntry(e *stint.Entry, d any) error {
 	return nil
 }
 
+// decided reports whether the outcome of a step is a person's: a no, or an answer.
+func (v *Verifier) decided(e *stint.Entry) bool {
+	i := asked(&v.s, e.Pos)
+	return i >= 0 && (e.Kind == stint.StepFailed || v.s.At.Approvals[i].Answer)
+}
+
 func (m *stepMark) request(e *stint.Entry) error {
 	d, err := Decode[StepRequested](e)
 	if err != nil {
@@ -152,9 +160,10 @@ func (m *stepMark) request(e *stint.Entry) error {
 	return nil
 }
 
-func (m *stepMark) done(e *stint.Entry, d StepDone) error {
+// done checks an outcome. decided says that a person gave it, and nothing was begun.
+func (m *stepMark) done(e *stint.Entry, d StepDone, decided bool) error {
 	switch {
-	case m.requested == 0 && d.Effect == stint.Once:
+	case m.requested == 0 && d.Effect == stint.Once && !decided:
 		return corrupt(e, "is the outcome of the once step %s, and no step.requested stands before it", e.Pos)
 	case m.requested != 0 && m.intent != d.StepRequested:
 		return corrupt(e, "is the outcome of another step than entry %d requested", m.requested)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -202,6 +203,23 @@ func (a *app) completeDoubts(cmd *cobra.Command, args []string, prefix string) (
 				if word += ":" + w.Step.String(); strings.HasPrefix(word, prefix) {
 					out = append(out, cobra.CompletionWithDesc(word, term.Line(rows[i].Session.Name+" "+w.What)))
 					break
+				}
+			}
+		}
+		return err
+	})
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeApprovals offers the open questions.
+func (a *app) completeApprovals(cmd *cobra.Command, args []string, prefix string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+	a.atStore(cmd, func(ctx context.Context, s *site) error {
+		rows, err := s.store.Sessions(ctx, stint.Filter{Open: true, Limit: 200})
+		for i := range rows {
+			for _, q := range rows[i].Session.At.Approvals {
+				word := fmt.Sprintf("%s.%d", rows[i].Short, q.Seq)
+				if q.State == stint.ApprovalOpen && strings.HasPrefix(word, prefix) && !slices.Contains(args, word) {
+					out = append(out, cobra.CompletionWithDesc(word, term.Line(rows[i].Session.Name+" "+q.Text)))
 				}
 			}
 		}

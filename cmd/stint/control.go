@@ -295,7 +295,16 @@ func (a *app) deliver(ctx context.Context, s *site, row *stint.Row, o order) err
 		}
 		return err
 	}
-	if row.Live || !o.kind.Control() {
+	if !o.kind.Control() {
+		return nil
+	}
+	return a.settle(ctx, s, row, m.ID)
+}
+
+// settle has a message acted on: the session's runner obeys it, one that nobody holds
+// is settled here.
+func (a *app) settle(ctx context.Context, s *site, row *stint.Row, id string) error {
+	if row.Live {
 		return nil
 	}
 	w := s.wire(nil)
@@ -308,7 +317,7 @@ func (a *app) deliver(ctx context.Context, s *site, row *stint.Row, o order) err
 	if err := e.Settle(ctx, row.Session.ID); err != nil {
 		return err
 	}
-	return refusedFor(ctx, s, row, m.ID)
+	return refusedFor(ctx, s, row, id)
 }
 
 // refusedFor is why a message was refused; nil if it was not.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stint-dev/stint/internal/explain"
 	"github.com/stint-dev/stint/internal/view"
 )
 
@@ -19,18 +20,18 @@ pages.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				if a.json {
-					return view.WriteJSON(a.out, explained[view.Topic]{view.SchemaExplain, view.Topics()})
+					return view.WriteJSON(a.out, explained[explain.Topic]{explain.Schema, explain.Topics()})
 				}
-				return view.WriteTopics(a.out, a.style())
+				return explain.WriteTopics(a.out, a.style())
 			}
-			pages, err := view.Explain(strings.Join(args, " "))
+			pages, err := explain.Find(strings.Join(args, " "))
 			if err != nil {
 				return err
 			}
 			if a.json {
-				return view.WriteJSON(a.out, explained[view.Page]{view.SchemaExplain, pages})
+				return view.WriteJSON(a.out, explained[explain.Page]{explain.Schema, pages})
 			}
-			return view.WritePages(a.out, a.style(), pages)
+			return explain.Write(a.out, a.style(), pages)
 		},
 	}
 }
@@ -44,7 +45,7 @@ type explained[T any] struct {
 // explainKeys are what can be explained, for completion.
 func explainKeys() []string {
 	var keys []string
-	for _, t := range view.Topics() {
+	for _, t := range explain.Topics() {
 		for _, p := range t.Pages {
 			keys = append(keys, cobra.CompletionWithDesc(p.Key, p.Topic))
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stint-dev/stint/internal/explain"
 	"github.com/stint-dev/stint/internal/view"
 )
 
@@ -22,12 +23,12 @@ func TestExplain(t *testing.T) {
 	}
 	var v struct {
 		Schema view.Schema
-		Items  []view.Page
+		Items  []explain.Page
 	}
-	if err := json.Unmarshal([]byte(d.ok("explain", "doubt", "--json")), &v); err != nil || v.Schema != view.SchemaExplain || len(v.Items) != 1 {
+	if err := json.Unmarshal([]byte(d.ok("explain", "doubt", "--json")), &v); err != nil || v.Schema != explain.Schema || len(v.Items) != 1 {
 		t.Errorf("as JSON: %v %+v", err, v)
 	}
-	var all struct{ Items []view.Topic }
+	var all struct{ Items []explain.Topic }
 	if err := json.Unmarshal([]byte(d.ok("explain", "--json")), &all); err != nil || len(all.Items) != 9 {
 		t.Errorf("all pages as JSON: %v, %d topics", err, len(all.Items))
 	}
@@ -49,7 +50,7 @@ func TestEveryExitCodeHasAPage(t *testing.T) {
 		}
 		n++
 		code := spec.Values[0].(*ast.BasicLit).Value
-		if _, err := view.Explain("exit:" + code); err != nil {
+		if _, err := explain.Find("exit:" + code); err != nil {
 			t.Errorf("%s = %s has no page", spec.Names[0].Name, code)
 		}
 		return true
@@ -67,7 +68,7 @@ func TestAdvisedCommandsExist(t *testing.T) {
 	d.run("done-1", works)
 	d.run("chat-1", sleeps)
 	text := d.ok("show", "pay-1") + d.ok("show", "bad-1") + d.ok("show", "done-1") + d.ok("show", "chat-1")
-	for _, topic := range view.Topics() {
+	for _, topic := range explain.Topics() {
 		for _, p := range topic.Pages {
 			text += p.Summary + "\n" + p.Text + "\n"
 		}

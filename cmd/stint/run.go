@@ -373,6 +373,10 @@ func wayOn(row *stint.Row) string {
 		return "stint send " + row.Short + " TEXT --run"
 	case stint.ForOperator, stint.ForHealth, stint.ForTime, stint.ForRetry:
 		return "stint resume " + row.Short + " --run"
+	case stint.ForApproval:
+		if _, seq := ident.CutApprovalID(row.Session.Wait.Approval); seq > 0 {
+			return fmt.Sprintf("stint approve %s.%d · stint deny %s.%d -m TEXT · stint approvals %s", row.Short, seq, row.Short, seq, row.Short)
+		}
 	case stint.ForBudget:
 		return "stint limit " + row.Short + " " + view.MoreOf(&row.Session)
 	}

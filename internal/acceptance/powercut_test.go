@@ -118,10 +118,10 @@ func copyFile(from, to string) error {
 // by processes of their own, each of which copies the WAL back as it ends.
 func powerCuts(t *testing.T, program string, n int, starts bool) (lost []string, told int) {
 	t.Helper()
-	disk, _ := mount(t, image(t, filepath.Join(t.TempDir(), "disk"), "xfs", 4096))
+	disk, _ := mount(t, image(t, filepath.Join(t.TempDir(), "disk"), "xfs", 32<<10)) // sparse
 	const rounds = 2
 	for round := range rounds {
-		img := image(t, filepath.Join(disk, fmt.Sprintf("img%d", round)), "ext4", 512) // a slow machine writes for minutes
+		img := image(t, filepath.Join(disk, fmt.Sprintf("img%d", round)), "ext4", 8<<10) // sparse, and a slow machine writes for minutes
 		dir, undo := mount(t, img)
 		cuts := written(t, program, dir, img, n/rounds, starts)
 		undo()

@@ -74,7 +74,8 @@ func layers() []row {
 
 		// Triggers, answers, doors.
 		{pkg: "internal/trigger", is: "schedules and hooks become sessions, at most once", may: may(root, "engine")},
-		{pkg: "internal/view", is: "answers; it gets a Reader, so it cannot write", may: may(root, "journal", "internal/term")},
+		{pkg: "internal/explain", is: "a page on every word and code that is shown", may: may(root, "internal/ident", "internal/term")},
+		{pkg: "internal/view", is: "answers; it gets a Reader, so it cannot write", may: may(root, "journal", "internal/explain", "internal/ident", "internal/term")},
 		{pkg: "internal/api", is: "HTTP and SSE: reads through view, commands through engine", may: may(root, "engine", "internal/view", "internal/trigger")},
 		{pkg: "internal/web", is: "the dashboard, embedded"},
 		{pkg: "client", is: "the same questions and commands over HTTP", may: may(root)},

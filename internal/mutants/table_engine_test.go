@@ -6,7 +6,7 @@ func engineMutants() []mutant {
 	return []mutant{
 		{
 			name: "engine-intent-not-durable", file: "engine/loop.go",
-			edits: one("case c.step.Effect == stint.Once:\n\t\t\tneed = true\n", "case c.step.Effect == stint.Once:\n"),
+			edits: one("case c.step.Effect == stint.Once || l.reserves(c):\n\t\t\tneed = true\n", "case c.step.Effect == stint.Once || l.reserves(c):\n"),
 			why:   "a crash in the middle of an effect leaves no trace of it, and it is done again",
 			red:   by("engine", "TestAnIntentIsDurableBeforeItsEffect"),
 		}, {
@@ -70,6 +70,31 @@ func engineMutants() []mutant {
 			why:   "a loop is reported that a crash takes back",
 			red:   by("engine", "TestNobodyIsToldBeforeItIsDurable"),
 		}, {
+			name: "engine-a-question-not-held", file: "engine/approval.go",
+			edits: one("	case a.State == stint.ApprovalOpen:\n\t\tc.asks = true\n", "	case a.State == stint.ApprovalOpen:\n"),
+			why:   "what a person has not decided is done",
+			red:   by("engine", "TestApproval"),
+		}, {
+			name: "engine-a-yes-for-anything", file: "engine/approval.go",
+			edits: one("a.Name != c.intent.Name || a.Effect != c.intent.Effect || a.Input != c.intent.Input", "false"),
+			why:   "a yes to one payment lets another one through",
+			red:   by("engine", "TestApprovalIsBound"),
+		}, {
+			name: "engine-a-question-left-open", file: "engine/driver.go",
+			edits: one("if err := d.voidAll(stint.ApprovalCanceled, \"the session ended\"); err != nil {", "if err := error(nil); err != nil {"),
+			why:   "a question has no end, and nobody can tell whether it was decided",
+			red:   by("engine", "TestLeftQuestions"),
+		}, {
+			name: "engine-all-members-at-once", file: "engine/group.go",
+			edits: one("for !c.step.Alone && end < len(calls) && !calls[end].step.Alone {", "for c != nil && end < len(calls) {"),
+			why:   "a crash leaves steps in doubt that had not begun",
+			red:   by("engine", "TestAloneInDoubt"),
+		}, {
+			name: "engine-lost-reservations-forgotten", file: "engine/limits.go",
+			edits: one("gone := ses.Totals.Usage.Add(ses.Totals.Reserved)", "gone := ses.Totals.Usage"),
+			why:   "a crash lets a session spend more than its limit",
+			red:   by("engine", "TestReserve"),
+		}, {
 			name: "engine-fenced-tries-again", file: "engine/writer.go",
 			edits: one("case errors.Is(err, stint.Unavailable)", "case errors.Is(err, stint.Fenced) || errors.Is(err, stint.Unavailable)"),
 			why:   "a runner that was overtaken works on, and tries to write for ever",
@@ -83,7 +108,7 @@ func promiseMutants() []mutant {
 	return []mutant{
 		{
 			name: "engine-divergence-not-seen", file: "engine/loop.go",
-			edits: one("if p.intent != c.intent {", "if false {"),
+			edits: one("if !p.intent.Same(c.intent) {", "if false {"),
 			why:   "after a change of code a step is answered with what another step got",
 			red:   by("engine", "TestDivergence"),
 		}, {

@@ -5,6 +5,16 @@ package mutants_test
 func journalMutants() []mutant {
 	return []mutant{
 		{
+			name: "journal-an-answer-before-the-question-is-decided", file: "journal/approve.go",
+			edits: one("case a.State == stint.ApprovalOpen, a.State", "case a.State"),
+			why:   "a step fails, or is begun, on a question that nobody decided",
+			red:   by("journal", "TestTranscripts"),
+		}, {
+			name: "journal-decided-twice", file: "journal/approve.go",
+			edits: one("if a.State != stint.ApprovalOpen && !void {", "if false {"),
+			why:   "a no becomes a yes",
+			red:   by("journal", "TestTranscripts"),
+		}, {
 			name: "journal-goes-on-after-the-end", file: "journal/apply.go",
 			edits: one("if s.Status.Ended() {\n\t\treturn illegal", "if false {\n\t\treturn illegal"),
 			why:   "a session that completed is written to, or completes twice",

@@ -97,6 +97,17 @@ func MarkerOf(pid int) (string, bool) {
 	return "", false
 }
 
+// Getenv returns a variable of the environment a process was started with. It returns false when it is not there or may not
+// be read; Linux only.
+func Getenv(pid int, name string) (string, bool) {
+	for _, v := range environ(pid) {
+		if text, ok := strings.CutPrefix(v, name+"="); ok {
+			return text, true
+		}
+	}
+	return "", false
+}
+
 // KillTree kills the process and all that descend from it, and returns how many it killed. It never signals a process that
 // merely got the pid: a stranger there counts as gone. A process of the tree that was orphaned before is not found; Sweep
 // finds it. It returns ErrUnsupported where identities are not known, and an error when a process is left after 2.5 s.

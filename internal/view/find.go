@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/ident"
 	"github.com/stint-dev/stint/internal/term"
 )
 
@@ -281,7 +282,7 @@ func (f *finder) missing(key string) error {
 	var all []near
 	if err := f.scan(stint.Filter{}, func(row *stint.Row) {
 		for _, name := range []string{row.Session.Name, row.Short} {
-			d := distance(key, name)
+			d := ident.Distance(key, name)
 			if d <= max(2, len(key)/3) && !slices.ContainsFunc(all, func(n near) bool { return n.name == name }) {
 				all = append(all, near{name, d})
 			}

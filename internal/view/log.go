@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/explain"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/journal"
 )
@@ -370,7 +371,7 @@ func meaning(e *stint.Entry) string {
 			key = "status:" + string(d.Outcome)
 		}
 	}
-	pages, err := Explain(key)
+	pages, err := explain.Find(key)
 	if err != nil {
 		return ""
 	}

@@ -44,6 +44,8 @@ func (l *Log) words(e *stint.Entry) ([]logLine, error) {
 	case stint.StepResolved:
 		d, err := journal.Decode[journal.StepResolved](e)
 		return []logLine{{arrow: "←", name: "resolved", text: list(verdictWord(d.Verdict)+", says "+string(e.Actor), d.Reason, l.beginning(e)), color: term.Yellow}}, err
+	case stint.ApprovalRequested, stint.ApprovalDecided:
+		return l.approval(e)
 	case stint.LoopStarted:
 		return l.loopStarted(e)
 	case stint.LoopCompleted:
@@ -172,6 +174,20 @@ func kindWord(d journal.StepRequested) string {
 		return string(d.Kind)
 	}
 	return string(d.Kind) + ", " + string(d.Effect)
+}
+
+// approval are the lines of a question and of its end.
+func (l *Log) approval(e *stint.Entry) ([]logLine, error) {
+	if e.Kind == stint.ApprovalRequested {
+		d, err := journal.Decode[journal.ApprovalRequested](e)
+		return []logLine{{arrow: "?", name: "approval", text: list(d.Text, d.Why, fmt.Sprintf("stint approve %s.%d", l.row.Short, e.Seq)), color: term.Yellow}}, err
+	}
+	d, err := journal.Decode[journal.ApprovalDecided](e)
+	ln := logLine{arrow: "←", name: "approval", text: list(string(d.State)+" by "+string(e.Actor), d.Note, l.beginning(e)), color: term.Green}
+	if d.State != stint.ApprovalApproved {
+		ln.arrow, ln.color = "✗", term.Yellow
+	}
+	return []logLine{ln}, err
 }
 
 func verdictWord(v journal.Verdict) string {

@@ -316,6 +316,9 @@ func nextSteps(row *stint.Row, out *Show) []string {
 	case stint.ForHealth:
 		return []string{to("resume %[1]s --run"), back, to("stop %[1]s")}
 	case stint.ForApproval:
+		if at := strings.LastIndexByte(s.Wait.Approval, '.'); at > 0 {
+			return []string{to("approvals %[1]s"), to("approve %[1]s%[2]s --run", s.Wait.Approval[at:]), to("deny %[1]s%[2]s -m TEXT --run", s.Wait.Approval[at:])}
+		}
 		return []string{to("logs %[1]s -n 20"), to("stop %[1]s")}
 	case stint.ForChild:
 		return []string{to("logs %[1]s"), to("stop %[1]s")}

@@ -17,7 +17,6 @@ const (
 	SchemaEntry   Schema = "stint.entry/1"
 	SchemaEntries Schema = "stint.entry.list/1"
 	SchemaVerify  Schema = "stint.verify/1"
-	SchemaExplain Schema = "stint.explain/1"
 	SchemaExport  Schema = "stint.export/1"
 )
 

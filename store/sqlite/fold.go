@@ -31,12 +31,15 @@ type rest struct {
 	Error    string            `json:"error,omitempty"`
 	Said     stint.Seq         `json:"said,omitempty"`
 	Ended    time.Time         `json:"ended,omitzero"`
+
+	Approvals []stint.Approval `json:"approvals,omitempty"`
 }
 
 func foldOf(s *stint.Session) ([]byte, error) {
 	return json.Marshal(&rest{
 		s.Agent.Runtime, s.Agent.Pin, s.Trigger, s.Parent, s.Labels, s.Limits, s.Reason, s.Wait,
 		s.At.Failures, s.At.Deaths, s.At.Error, s.At.Said, s.Ended,
+		s.At.Approvals,
 	})
 }
 
@@ -53,7 +56,7 @@ func sameRest(a, b *stint.Session) bool {
 	return a.Status == b.Status && a.Wait == b.Wait && a.Reason == b.Reason && a.At.Deaths == b.At.Deaths && a.At.Error == b.At.Error && a.At.Said == b.At.Said &&
 		len(a.At.Failures) == len(b.At.Failures) && a.Ended == b.Ended && a.Agent.Pin == b.Agent.Pin && a.Limits == b.Limits &&
 		a.Parent == b.Parent && a.Trigger == b.Trigger && sameIdentity(a, b) &&
-		slices.Equal(a.At.Failures, b.At.Failures) && maps.Equal(a.Labels, b.Labels)
+		slices.Equal(a.At.Failures, b.At.Failures) && slices.Equal(a.At.Approvals, b.At.Approvals) && maps.Equal(a.Labels, b.Labels)
 }
 
 // sameMark reports whether mark and sum are equal.
@@ -62,7 +65,7 @@ func sameMark(a, b *stint.Session) bool {
 }
 
 // appendMark writes the checkpoint, but for its sum, the totals, and the epoch of
-// the newest entry. The views name the members.
+// the newest entry; and what is reserved, if anything is. The views name the members.
 func appendMark(b []byte, s *stint.Session) []byte {
 	c, t, u := &s.Checkpoint, &s.Totals, &s.Totals.Usage
 	b = append(b, '[')
@@ -76,11 +79,16 @@ func appendMark(b []byte, s *stint.Session) []byte {
 		}
 		b = strconv.AppendInt(b, v, 10)
 	}
+	if r := t.Reserved; r != (stint.Usage{}) { // hardly ever, and every checkpoint writes this
+		for _, v := range [...]int64{r.Input, r.Output, r.CacheRead, r.CacheWrite, int64(r.Cost)} {
+			b = strconv.AppendInt(append(b, ','), v, 10)
+		}
+	}
 	return append(b, ']')
 }
 
 func parseMark(b []byte, s *stint.Session) error {
-	var v [18]int64
+	var v [23]int64
 	if err := json.Unmarshal(b, &v); err != nil {
 		return err
 	}
@@ -90,7 +98,8 @@ func parseMark(b []byte, s *stint.Session) error {
 	}
 	s.Totals = stint.Totals{
 		Loops: int(v[6]), Steps: int(v[7]), Errors: int(v[8]), Attempts: int(v[9]), Restarts: int(v[10]), Running: time.Duration(v[11]),
-		Usage: stint.Usage{Input: v[12], Output: v[13], CacheRead: v[14], CacheWrite: v[15], Cost: stint.Money(v[16])},
+		Usage:    stint.Usage{Input: v[12], Output: v[13], CacheRead: v[14], CacheWrite: v[15], Cost: stint.Money(v[16])},
+		Reserved: stint.Usage{Input: v[18], Output: v[19], CacheRead: v[20], CacheWrite: v[21], Cost: stint.Money(v[22])},
 	}
 	s.Epoch = v[17]
 	return nil
@@ -220,6 +229,10 @@ func kindID(k stint.Kind) int64 {
 		return 16
 	case stint.OutputWritten:
 		return 17
+	case stint.ApprovalRequested:
+		return 18
+	case stint.ApprovalDecided:
+		return 19
 	}
 	return 0
 }
@@ -243,7 +256,7 @@ func fixedNames() map[int64]string {
 	for _, k := range [...]stint.Kind{
 		stint.SessionCreated, stint.SessionWaiting, stint.SessionResumed, stint.SessionReleased, stint.SessionEnded, stint.LineStarted,
 		stint.LoopStarted, stint.LoopCompleted, stint.LoopFailed, stint.StepRequested, stint.StepCompleted, stint.StepFailed, stint.StepResolved,
-		stint.MessageTaken, stint.MessageRefused, stint.LimitChanged, stint.OutputWritten,
+		stint.MessageTaken, stint.MessageRefused, stint.LimitChanged, stint.OutputWritten, stint.ApprovalRequested, stint.ApprovalDecided,
 	} {
 		all[kindID(k)] = string(k)
 	}

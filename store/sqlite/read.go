@@ -99,7 +99,7 @@ func (r *rows) scan(st *sqlite.Stmt, row *stint.Row, now int64, lives map[string
 	s.At = stint.Place{
 		Line: st.ColumnInt(7), Loop: st.ColumnInt(8), Attempt: st.ColumnInt(9), Step: st.ColumnInt(10),
 		Open: flags&flagOpen != 0, Parked: flags&flagParked != 0, Since: moment(st.ColumnInt64(12)), LoopSeq: stint.Seq(st.ColumnInt64(13)),
-		Failures: fold.Failures, Deaths: fold.Deaths, Error: fold.Error, Said: fold.Said,
+		Failures: fold.Failures, Deaths: fold.Deaths, Error: fold.Error, Said: fold.Said, Approvals: fold.Approvals,
 	}
 	s.Head, s.Updated = stint.Seq(st.ColumnInt64(14)), moment(st.ColumnInt64(16))
 	st.ColumnBytes(15, s.HeadHash[:])

@@ -12,6 +12,7 @@ INSERT INTO names(id, text) VALUES
   (6, 'line.started'), (7, 'loop.started'), (8, 'loop.completed'), (9, 'loop.failed'),
   (10, 'step.requested'), (11, 'step.completed'), (12, 'step.failed'), (13, 'step.resolved'),
   (14, 'message.taken'), (15, 'message.refused'), (16, 'limit.changed'), (17, 'output.written'),
+  (18, 'approval.requested'), (19, 'approval.decided'),
   (50, 'engine'), (51, 'agent'), (52, 'policy');
 
 CREATE TABLE families(

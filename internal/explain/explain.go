@@ -1,4 +1,6 @@
-package view
+// Package explain has a page on every status, wait, reason, exit code, error, kind of
+// entry and word that stint shows, and finds the one that is meant.
+package explain
 
 import (
 	"cmp"
@@ -9,14 +11,18 @@ import (
 	"strings"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/ident"
 	"github.com/stint-dev/stint/internal/term"
 )
 
 // The pages, one file a topic: a heading with the topic's name and what it is
 // about, then a heading for each key, a sentence, and more text.
 //
-//go:embed explain/*.md
-var explainFiles embed.FS
+//go:embed pages/*.md
+var pageFiles embed.FS
+
+// Schema names the shape of topics and of pages as JSON.
+const Schema = "stint.explain/1"
 
 // Page explains one word, code or number.
 type Page struct {
@@ -41,10 +47,10 @@ func topicOrder() []string {
 
 // Topics returns all pages.
 func Topics() []Topic {
-	names, _ := fs.Glob(explainFiles, "explain/*.md") // the pattern is right
+	names, _ := fs.Glob(pageFiles, "pages/*.md") // the pattern is right
 	var all []Topic
 	for _, name := range names {
-		b, err := explainFiles.ReadFile(name)
+		b, err := pageFiles.ReadFile(name)
 		if err != nil { // an embedded file that is listed can be read
 			continue
 		}
@@ -70,11 +76,11 @@ func parseTopic(s string) Topic {
 	return t
 }
 
-// Explain returns the pages on code: all that have it as their key, or the pages of
+// Find returns the pages on code: all that have it as their key, or the pages of
 // a topic by its name. "exit:5" and "wait:doubt" choose the topic;
 // "waiting:doubt" and "pending:interrupted" are understood as they are printed in
 // lists. Nothing found is [stint.NotFound].
-func Explain(code string) ([]Page, error) {
+func Find(code string) ([]Page, error) {
 	key := strings.ToLower(strings.TrimSpace(code))
 	key = strings.TrimPrefix(key, "pending:")
 	if after, ok := strings.CutPrefix(key, "waiting:"); ok {
@@ -92,7 +98,7 @@ func Explain(code string) ([]Page, error) {
 	if len(found) > 0 {
 		return found, nil
 	}
-	err := stint.NotFound.Errorf("explain", "there is no page on %q", clip(code))
+	err := stint.NotFound.Errorf("explain", "there is no page on %q", term.Cut(code, 80))
 	err.Hint = "stint explain lists the pages"
 	if near := nearestPage(key); near != "" {
 		err.Hint = "did you mean " + near + "? " + err.Hint
@@ -104,7 +110,7 @@ func nearestPage(key string) string {
 	best, far := "", max(2, len(key)/3)+1
 	for _, t := range Topics() {
 		for _, p := range t.Pages {
-			if d := distance(key, p.Key); d < far {
+			if d := ident.Distance(key, p.Key); d < far {
 				best, far = p.Key, d
 			}
 		}
@@ -112,8 +118,8 @@ func nearestPage(key string) string {
 	return best
 }
 
-// WritePages prints pages in full.
-func WritePages(w io.Writer, st term.Style, pages []Page) error {
+// Write prints pages in full.
+func Write(w io.Writer, st term.Style, pages []Page) error {
 	var b strings.Builder
 	for i, p := range pages {
 		if i > 0 {

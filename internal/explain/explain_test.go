@@ -1,7 +1,8 @@
-package view_test
+package explain_test
 
 import (
 	"bytes"
+	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -14,9 +15,11 @@ import (
 	"testing"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/explain"
 	"github.com/stint-dev/stint/internal/term"
-	"github.com/stint-dev/stint/internal/view"
 )
+
+var update = flag.Bool("update", false, "write testdata anew; read the difference before you commit it")
 
 // constants returns the values of the string constants of a type of the root
 // package, read from its source so that a new one cannot be forgotten.
@@ -65,7 +68,7 @@ func TestEveryConstantHasAPage(t *testing.T) {
 			t.Errorf("only %d constants of %s were found: the test looks in the wrong place", len(values), c.typ)
 		}
 		for _, v := range values {
-			pages, err := view.Explain(c.topic + ":" + v)
+			pages, err := explain.Find(c.topic + ":" + v)
 			if err != nil || len(pages) != 1 || pages[0].Topic != c.topic {
 				t.Errorf("%s %q has no page of its own under %s: %v", c.typ, v, c.topic, err)
 			}
@@ -75,7 +78,7 @@ func TestEveryConstantHasAPage(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	keys := map[string]bool{}
-	for _, topic := range view.Topics() {
+	for _, topic := range explain.Topics() {
 		if topic.Name == "" || topic.About == "" || len(topic.Pages) == 0 {
 			t.Errorf("a topic without a name, a sentence or pages: %+v", topic)
 		}
@@ -92,12 +95,12 @@ func TestPages(t *testing.T) {
 		}
 	}
 	files, err := fs.Glob(explainDir(), "*.md")
-	if err != nil || len(files) != len(view.Topics()) {
-		t.Errorf("%d files and %d topics: %v", len(files), len(view.Topics()), err)
+	if err != nil || len(files) != len(explain.Topics()) {
+		t.Errorf("%d files and %d topics: %v", len(files), len(explain.Topics()), err)
 	}
 }
 
-func explainDir() fs.FS { return os.DirFS("explain") }
+func explainDir() fs.FS { return os.DirFS("pages") }
 
 func TestExplain(t *testing.T) {
 	for _, c := range []struct {
@@ -116,7 +119,7 @@ func TestExplain(t *testing.T) {
 		{"effect", []string{"effect:read", "effect:idempotent", "effect:once"}},
 		{"effects", []string{"effect:read", "effect:idempotent", "effect:once"}},
 	} {
-		pages, err := view.Explain(c.code)
+		pages, err := explain.Find(c.code)
 		var got []string
 		for _, p := range pages {
 			got = append(got, p.Topic+":"+p.Key)
@@ -126,7 +129,7 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	for code, hint := range map[string]string{"fencd": "did you mean fenced?", "zzzzzzzz": "stint explain lists", "": "stint explain lists"} {
-		_, err := view.Explain(code)
+		_, err := explain.Find(code)
 		if stint.CodeOf(err) != stint.NotFound || !strings.Contains(err.(*stint.Error).Hint, hint) {
 			t.Errorf("Explain(%q): %v", code, err)
 		}
@@ -135,15 +138,23 @@ func TestExplain(t *testing.T) {
 
 func TestWritePages(t *testing.T) {
 	var out bytes.Buffer
-	if err := view.WriteTopics(&out, term.Style{TTY: true, Width: 80}); err != nil {
+	if err := explain.WriteTopics(&out, term.Style{TTY: true, Width: 80}); err != nil {
 		t.Fatal(err)
 	}
-	pages, err := view.Explain("doubt")
+	pages, err := explain.Find("doubt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := view.WritePages(&out, term.Style{}, pages); err != nil {
+	if err := explain.Write(&out, term.Style{}, pages); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "explain.txt", out.Bytes())
+	if *update {
+		if err := os.WriteFile("testdata/explain.txt", out.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile("testdata/explain.txt")
+	if err != nil || !bytes.Equal(want, out.Bytes()) {
+		t.Errorf("testdata/explain.txt differs (%v); -update rewrites it, after you have understood why\n--- got\n%s--- want\n%s", err, out.Bytes(), want)
+	}
 }

@@ -1,0 +1,40 @@
+package stint
+
+import "time"
+
+// ApprovalState is how a question to a person stands: open, or at the one end that it
+// came to. Being forgotten is no denial.
+type ApprovalState string
+
+// The states. A person's decision, an expiry or an invalidation ends a question, and
+// nothing ends it twice.
+const (
+	ApprovalOpen        ApprovalState = "open"
+	ApprovalApproved    ApprovalState = "approved"    // the step may begin; where an answer was asked for, it is there
+	ApprovalDenied      ApprovalState = "denied"      // it must not
+	ApprovalExpired     ApprovalState = "expired"     // nobody decided in time
+	ApprovalCanceled    ApprovalState = "canceled"    // the loop that asked was left
+	ApprovalInvalidated ApprovalState = "invalidated" // at its place stands another step now
+)
+
+// Approval is a question to a person about one step of the open loop, bound to that
+// step's exact input.
+type Approval struct {
+	Seq    Seq           `json:"seq"`  // of the entry that asks; with the session's id it names the approval
+	Step   Position      `json:"step"` // the attempt is the one that asked
+	Name   string        `json:"name"` // of the step
+	Effect Effect        `json:"effect"`
+	Input  string        `json:"input,omitempty"`  // short hash of the step's input
+	Text   string        `json:"text"`             // one line: what is to be decided
+	Why    string        `json:"why,omitempty"`    // one line: the rule that asks
+	Answer bool          `json:"answer,omitempty"` // a yes is an answer, of the schema in the entry
+	State  ApprovalState `json:"state"`
+	Since  time.Time     `json:"since"` // when it was asked
+
+	// How it was decided. The note is the person's, one line; Decided is the entry that
+	// says so, whose body is the answer.
+	By      Actor     `json:"by,omitempty"`
+	At      time.Time `json:"at,omitzero"`
+	Note    string    `json:"note,omitempty"`
+	Decided Seq       `json:"decided,omitempty"`
+}

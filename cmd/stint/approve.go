@@ -1,0 +1,337 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/internal/proc"
+	"github.com/stint-dev/stint/internal/term"
+	"github.com/stint-dev/stint/internal/view"
+	"github.com/stint-dev/stint/journal"
+	"github.com/stint-dev/stint/tool"
+)
+
+func (a *app) approvalsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "approvals [SESSION]", Short: "List what waits for a person's decision",
+		Long: `List the questions that sessions have asked and nobody has decided, the oldest first:
+what a yes allows, with the exact arguments, and the rule that asks.`,
+		Example: "  stint approvals\n  stint approvals triage-1129 --json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return misused(cmd, "give one session, or none for all")
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeSessions,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.approvals(cmd.Context(), args) },
+	}
+}
+
+func (a *app) approvals(ctx context.Context, args []string) error {
+	s, err := a.open(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer s.store.Close()
+	now := time.Now()
+	var list view.Approvals
+	if len(args) == 0 {
+		list, err = view.NewApprovals(ctx, s.store, nil, now)
+	} else {
+		var row stint.Row
+		if row, _, err = view.Find(ctx, s.store, args[0], now); err == nil {
+			list, err = view.NewApprovals(ctx, s.store, &row, now)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(list)
+	}
+	if len(list.Items) == 0 {
+		a.printf("nothing waits for a decision\n")
+		return nil
+	}
+	return list.Write(a.out, a.style(), now)
+}
+
+// decision is what approve and deny send.
+type decision struct {
+	state  stint.ApprovalState
+	note   string
+	answer string
+	run    bool
+}
+
+func (a *app) approveCommand() *cobra.Command {
+	d := decision{state: stint.ApprovalApproved}
+	cmd := &cobra.Command{
+		Use: "approve APPROVAL…", Short: "Say yes to what a session asks, or answer it",
+		Long: `Say yes to a question that stint approvals lists: the step is done with exactly the
+arguments that were shown, once. --answer gives the answer where one is asked for: JSON
+of the schema that was shown, or a text where a text is wanted. A session that has one
+open question may stand for it. The first decision counts; a later one is told who
+decided, and when.`,
+		Example: "  stint approve x81d.45\n  stint approve x81d.45 -m \"checked the amount\" --run\n  stint approve x81d.52 --answer blue",
+		Args:    atLeast(1, "one or more approvals, like x81d.45"), ValidArgsFunction: a.completeApprovals,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.decideAll(cmd.Context(), args, d) },
+	}
+	d.flags(cmd)
+	cmd.Flags().StringVar(&d.answer, "answer", "", "the answer: `JSON`, or a text where a text is wanted")
+	return cmd
+}
+
+func (a *app) denyCommand() *cobra.Command {
+	d := decision{state: stint.ApprovalDenied}
+	cmd := &cobra.Command{
+		Use: "deny APPROVAL…", Short: "Say no to what a session asks",
+		Long: `Say no to a question that stint approvals lists: the step is not done, and the agent
+goes on with the no as its result, and with the words that you give.`,
+		Example: "  stint deny x81d.45 -m \"use the staging account\"",
+		Args:    atLeast(1, "one or more approvals, like x81d.45"), ValidArgsFunction: a.completeApprovals,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.decideAll(cmd.Context(), args, d) },
+	}
+	d.flags(cmd)
+	return cmd
+}
+
+func (d *decision) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&d.note, "message", "m", "", "your words, one line; the agent and the journal get them")
+	cmd.Flags().BoolVar(&d.run, "run", false, runHere)
+}
+
+// decideAll gives one decision on several questions. One that cannot be decided does not
+// keep it from the others; the first error decides the exit code.
+func (a *app) decideAll(ctx context.Context, names []string, d decision) error {
+	s, err := a.open(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer s.store.Close()
+	if d.run && len(names) > 1 {
+		return usage(fmt.Errorf("--run takes one approval"))
+	}
+	var first error
+	for _, name := range names {
+		err := a.decide(ctx, s, name, d)
+		switch {
+		case err == nil:
+		case len(names) == 1 || ctx.Err() != nil:
+			return err
+		case first == nil:
+			first = exitError(a.fail(err))
+		default:
+			a.fail(err)
+		}
+	}
+	return first
+}
+
+func (a *app) decide(ctx context.Context, s *site, name string, d decision) error {
+	row, q, err := a.question(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	if err := a.mayDecide(ctx, s, &row); err != nil {
+		return err
+	}
+	v, err := view.NewApproval(ctx, s.store, &row, &q)
+	if err != nil {
+		return err
+	}
+	body, err := d.body(&v)
+	if err != nil {
+		return err
+	}
+	c := journal.Decision{Approval: q.Seq, State: d.state, Note: d.note, Nonce: ident.New().String()}
+	data, err := stint.Marshal(c)
+	if err != nil {
+		return err
+	}
+	m := stint.Message{ID: c.MessageID(), Kind: stint.Decision, From: a.actor(), Data: data, Body: body}
+	if err := m.Check(); err != nil {
+		return usage(err)
+	}
+	if err := s.store.Send(ctx, row.Session.ID, m); err != nil {
+		if errors.Is(err, stint.Conflict) {
+			return a.tooLate(ctx, s, &row, &v)
+		}
+		return err
+	}
+	if err := a.settle(ctx, s, &row, m.ID); err != nil {
+		return err
+	}
+	if d.run {
+		return a.runThere(ctx, s, &row, a.json)
+	}
+	after, err := s.store.Session(ctx, row.Session.ID)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printSession(&after)
+	}
+	status, _ := after.Status()
+	line := fmt.Sprintf("%s %s · %s (%s) is %s", d.state, v.Short, row.Session.Name, row.Short, view.StatusWord(&after))
+	if status == stint.Pending {
+		line += fmt.Sprintf("; run it here: stint resume %s --run", row.Short)
+	}
+	a.printf("%s\n", term.Line(line))
+	return nil
+}
+
+// question finds an open question by its name, or by that of a session which has one.
+func (a *app) question(ctx context.Context, s *site, name string) (stint.Row, stint.Approval, error) {
+	session, seq := ident.CutApprovalID(name)
+	row, _, err := view.Find(ctx, s.store, session, time.Now())
+	if err != nil && seq > 0 { // a session may be named like that
+		if whole, _, other := view.Find(ctx, s.store, name, time.Now()); other == nil {
+			row, seq, err = whole, 0, nil
+		}
+	}
+	if err != nil {
+		return row, stint.Approval{}, err
+	}
+	var open []stint.Approval
+	var names []string
+	for _, q := range row.Session.At.Approvals {
+		if q.State == stint.ApprovalOpen && (seq == 0 || q.Seq == seq) {
+			open = append(open, q)
+			names = append(names, fmt.Sprintf("%s.%d", row.Short, q.Seq))
+		}
+	}
+	switch {
+	case len(open) == 1:
+		return row, open[0], nil
+	case len(open) > 1:
+		err := stint.Invalid.Errorf("approval", "%s (%s) asks %d questions", row.Session.Name, row.Short, len(open))
+		err.Hint = "name one of " + strings.Join(names, ", ") + "; stint approvals " + row.Short + "  shows them"
+		return row, stint.Approval{}, err
+	case seq > 0:
+		return row, stint.Approval{}, a.ended(ctx, s, &row, seq)
+	}
+	e := stint.NotFound.Errorf("approval", "%s (%s) asks nothing: it is %s", row.Session.Name, row.Short, view.StatusWord(&row))
+	e.Hint = "stint approvals  lists what is asked"
+	return row, stint.Approval{}, e
+}
+
+// ended is why a question that is not open cannot be decided: the end that it came to.
+func (a *app) ended(ctx context.Context, s *site, row *stint.Row, seq stint.Seq) error {
+	es, err := s.store.Entries(ctx, stint.Range{Session: row.Session.ID, After: seq - 1, Kinds: []stint.Kind{stint.ApprovalRequested, stint.ApprovalDecided}})
+	if err != nil {
+		return err
+	}
+	if len(es) == 0 || es[0].Seq != seq || es[0].Kind != stint.ApprovalRequested {
+		e := stint.NotFound.Errorf("approval", "entry %d of %s (%s) is no question", seq, row.Session.Name, row.Short)
+		e.Hint = "stint approvals  lists what is asked"
+		return e
+	}
+	for i := range es {
+		d, err := journal.Decode[journal.ApprovalDecided](&es[i])
+		if err == nil && es[i].Kind == stint.ApprovalDecided && d.Approval == seq {
+			return decided(row, seq, d.State, es[i].Actor, es[i].At)
+		}
+	}
+	e := stint.Conflict.Errorf("approval", "%s.%d is not open any more: its session is %s", row.Short, seq, view.StatusWord(row))
+	e.Hint = "stint approvals  lists what is asked"
+	return e
+}
+
+func decided(row *stint.Row, seq stint.Seq, state stint.ApprovalState, by stint.Actor, at time.Time) error {
+	e := stint.Conflict.Errorf("approval", "%s.%d was %s by %s at %s", row.Short, seq, state, by, at.UTC().Format(time.RFC3339))
+	e.Hint = "one decision counts, the first; stint logs " + row.Short + "  shows what came of it"
+	return e
+}
+
+// tooLate says who decided before.
+func (a *app) tooLate(ctx context.Context, s *site, row *stint.Row, v *view.Approval) error {
+	_, seq := ident.CutApprovalID(v.ID)
+	ms, err := s.store.Inbox(ctx, row.Session.ID)
+	if err != nil {
+		return err
+	}
+	id := journal.Decision{Approval: seq}.MessageID()
+	for i := range ms {
+		var c journal.Decision
+		if ms[i].ID == id && json.Unmarshal(ms[i].Data, &c) == nil {
+			return decided(row, seq, c.State, ms[i].From, ms[i].At)
+		}
+	}
+	after, err := s.store.Session(ctx, row.Session.ID)
+	if err != nil {
+		return err
+	}
+	for _, q := range after.Session.At.Approvals {
+		if q.Seq == seq && q.State != stint.ApprovalOpen {
+			return decided(&after, seq, q.State, q.By, q.At)
+		}
+	}
+	return a.ended(ctx, s, &after, seq)
+}
+
+// body is what the decision carries: the answer, where one is asked for.
+func (d *decision) body(v *view.Approval) (json.RawMessage, error) {
+	if d.state != stint.ApprovalApproved {
+		return nil, nil
+	}
+	if v.Answer == nil {
+		if d.answer != "" {
+			return nil, usage(fmt.Errorf("%s asks for a yes or a no, and takes no --answer", v.Short))
+		}
+		return nil, nil
+	}
+	schema, err := tool.NewSchema(v.Answer)
+	if err != nil {
+		return nil, err
+	}
+	if d.answer == "" {
+		return nil, usage(fmt.Errorf("%s asks for an answer: give --answer, of the schema %s", v.Short, v.Answer))
+	}
+	answer := json.RawMessage(d.answer)
+	if bad := schema.Check(answer); bad != nil {
+		text, err := stint.Marshal(d.answer) // a text need not be quoted
+		if err != nil || schema.Check(text) != nil {
+			return nil, usage(fmt.Errorf("--answer: %w", bad))
+		}
+		answer = text
+	}
+	return answer, nil
+}
+
+// mayDecide refuses a decision by a process that a session of the same family started:
+// an agent does not approve itself. A program of the same user that hides where it comes
+// from is not kept from it; the guarantees say how to make a boundary.
+func (a *app) mayDecide(ctx context.Context, s *site, row *stint.Row) error {
+	from := []string{a.getenv("STINT_SESSION")}
+	for _, p := range proc.Ancestors(os.Getpid()) {
+		id, _ := proc.Getenv(p.Pid, "STINT_SESSION")
+		from = append(from, id)
+	}
+	for _, text := range from {
+		id, err := stint.ParseID(text)
+		if err != nil {
+			continue
+		}
+		kin := id == row.Session.ID
+		if other, err := s.store.Session(ctx, id); err == nil {
+			kin = other.Session.Family == row.Session.Family
+		}
+		if kin {
+			e := stint.Denied.Errorf("approval", "this process was started by the session %s, and an agent does not decide what it asks", id)
+			e.Hint = "a person decides, in a shell of their own: stint approvals"
+			return e
+		}
+	}
+	return nil
+}

@@ -1,0 +1,278 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/internal/jsonx"
+	"github.com/stint-dev/stint/journal"
+)
+
+// Bounds of a question.
+const (
+	maxQuestion = 1000     // bytes of its lines
+	maxAnswers  = 32 << 10 // bytes of the schema of its answer
+)
+
+// ask looks whether a person has to be asked before c, and what they said. What was asked
+// about another step at c's place is void.
+func (l *loop) ask(c *call) error {
+	a := l.question(c.pos)
+	if a != nil && !c.intended && (c.step.Ask == "" || a.Name != c.intent.Name || a.Effect != c.intent.Effect || a.Input != c.intent.Input) {
+		if err := l.d.void(a, stint.ApprovalInvalidated, "the step at its place is another one, or needs no answer any more"); err != nil {
+			return l.refused(err)
+		}
+		a = nil
+	}
+	switch {
+	case c.step.Ask == "", c.intended:
+		return nil
+	case a == nil:
+		return l.request(c)
+	case a.State == stint.ApprovalOpen:
+		c.asks = true
+		return nil
+	}
+	return l.heed(c, a)
+}
+
+// heed does with c what a person said of it.
+func (l *loop) heed(c *call, a *stint.Approval) error {
+	c.asks = false
+	switch {
+	case a.State != stint.ApprovalApproved:
+		text := "nobody decided in time"
+		if a.State == stint.ApprovalDenied {
+			text = "denied by " + string(a.By)
+			if a.Note != "" {
+				text += ": " + a.Note
+			}
+		}
+		c.decided, c.err = true, stint.Definite(&stint.Error{Code: stint.Denied, Err: fmt.Errorf("%s", text)})
+	case a.Answer:
+		body, err := l.answer(a)
+		if err != nil {
+			return err
+		}
+		c.decided, c.result = true, stint.Result{Data: body}
+	}
+	return nil
+}
+
+// question is the question about the step at pos; nil: there is none.
+func (l *loop) question(pos stint.Position) *stint.Approval {
+	for _, a := range l.d.w.session().At.Approvals {
+		if a.Step.Step == pos.Step && a.Step.Sub == pos.Sub {
+			return &a
+		}
+	}
+	return nil
+}
+
+// request records the question about c.
+func (l *loop) request(c *call) error {
+	q := &c.step
+	d := journal.ApprovalRequested{StepRequested: c.intent, Text: clip(firstLine(q.Ask), maxQuestion), Why: clip(firstLine(q.Why), maxQuestion), Schema: q.Answer}
+	if len(q.Answer) > maxAnswers {
+		return stint.Invalid.Errorf("step "+c.step.Name, "the schema of the answer has %d bytes; at most %d fit", len(q.Answer), maxAnswers)
+	}
+	if err := jsonx.Check(q.Answer, jsonx.Limits{}); q.Answer != nil && err != nil {
+		return stint.Invalid.Errorf("step "+c.step.Name, "the schema of the answer is not JSON: %v", err)
+	}
+	if _, err := l.d.w.add(journal.Draft{Kind: stint.ApprovalRequested, Pos: c.pos, Actor: stint.ByAgent, Data: d, Body: c.step.Input}); err != nil {
+		return l.refused(err)
+	}
+	c.asks = true
+	return nil
+}
+
+// answer reads what a person answered.
+func (l *loop) answer(a *stint.Approval) (json.RawMessage, error) {
+	if err := l.d.w.sync(); err != nil {
+		return nil, l.lost()
+	}
+	for {
+		es, err := l.d.e.store.Entries(l.d.io, stint.Range{Session: l.start.ID, After: a.Decided - 1, Until: a.Decided})
+		if err == nil && len(es) == 1 {
+			return l.body(&pastStep{body: es[0].Body, blob: es[0].Blob})
+		}
+		if err == nil {
+			return nil, stint.Corrupt.Errorf("approval", "entry %d, which has the answer, is not there", a.Decided)
+		}
+		if stint.CodeOf(err) != stint.Unavailable || l.d.isDraining() || l.d.isLost() {
+			return nil, err
+		}
+		<-time.After(retryCommit)
+	}
+}
+
+// questions is the wait for what a person has been asked.
+func (l *loop) questions() *parking {
+	s := l.d.w.session()
+	w := &stint.Wait{For: stint.ForApproval, Wakes: []stint.MessageKind{stint.Decision}}
+	n := 0
+	for i := range s.At.Approvals {
+		a := &s.At.Approvals[i]
+		if a.State != stint.ApprovalOpen {
+			continue
+		}
+		if n++; n == 1 {
+			w.What, w.Approval, w.Step = a.Text, ident.ApprovalID(s.ID, a.Seq), a.Step
+		}
+	}
+	if n > 1 {
+		w.What = fmt.Sprintf("%d questions, the first: %s", n, w.What)
+	}
+	return &parking{wait: w}
+}
+
+// hold waits for the answer to c's question while the agent keeps its process, as long as
+// the question says. The session is parked in the journal and the lease stays. An error
+// parks the loop.
+func (l *loop) hold(ctx context.Context, c *call) error {
+	d := l.d
+	l.park = l.questions()
+	if c.step.Hold <= 0 {
+		return stint.ErrParked
+	}
+	if err := d.record(l.park); err != nil || d.w.sync() != nil {
+		l.park = nil
+		return l.lost()
+	}
+	d.told()
+	timer := time.NewTimer(c.step.Hold)
+	defer timer.Stop()
+	for {
+		l.park = &parking{still: true}
+		select {
+		case <-d.news:
+		case <-timer.C:
+			return stint.ErrParked
+		case <-ctx.Done():
+		case <-d.drained:
+		}
+		if p := d.boundary(); p != nil {
+			l.park = p
+			return stint.ErrParked
+		}
+		if ctx.Err() != nil {
+			return stint.ErrParked
+		}
+		if err := d.decisions(); err != nil {
+			l.park = nil
+			return l.lost()
+		}
+		if a := l.question(c.pos); a != nil && a.State != stint.ApprovalOpen {
+			return l.goOn(c, a)
+		}
+	}
+}
+
+// goOn goes on with a loop that was held for an answer.
+func (l *loop) goOn(c *call, a *stint.Approval) error {
+	l.park = nil
+	if l.d.w.session().Status == stint.Waiting {
+		if _, err := l.d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: l.d.here(), Data: journal.Resumed{Why: "message"}}); err != nil {
+			return l.lost()
+		}
+	}
+	if _, err := l.d.w.add(journal.Draft{Kind: stint.LoopStarted, Pos: l.at(0, 0), Data: journal.LoopStarted{Why: "wake"}}); err != nil {
+		return l.lost()
+	}
+	l.d.place = l.d.w.session().At
+	l.d.pulse.touch()
+	l.d.watch()
+	return l.heed(c, a)
+}
+
+// decisions acts on the decisions that have come, and on no other message.
+func (d *driver) decisions() error {
+	for {
+		m, ok := d.next(func(k stint.MessageKind) bool { return k == stint.Decision })
+		if !ok {
+			return nil
+		}
+		s := d.w.session()
+		why, err := d.unfit(&s, m)
+		switch {
+		case err != nil:
+		case why != "":
+			err = d.refuse(m, why)
+		default:
+			err = d.decide(&s, m)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// decide ends a question as a person said.
+func (d *driver) decide(s *stint.Session, m stint.Message) error {
+	var c journal.Decision
+	if err := json.Unmarshal(m.Data, &c); err != nil {
+		return d.refuse(m, "it is no decision: "+plain(err))
+	}
+	var a *stint.Approval
+	for i := range s.At.Approvals {
+		if s.At.Approvals[i].Seq == c.Approval {
+			a = &s.At.Approvals[i]
+		}
+	}
+	switch {
+	case c.State != stint.ApprovalApproved && c.State != stint.ApprovalDenied:
+		return d.refuse(m, fmt.Sprintf("%q is no decision: approved or denied", c.State))
+	case a == nil:
+		return d.refuse(m, fmt.Sprintf("entry %d is no question that is open", c.Approval))
+	case a.State != stint.ApprovalOpen:
+		return d.refuse(m, fmt.Sprintf("it was %s by %s at %s", a.State, a.By, a.At.Format(time.RFC3339)))
+	}
+	body := []byte(nil)
+	if a.Answer && c.State == stint.ApprovalApproved {
+		if err := checkValue("the answer", m.Body); err != nil || len(m.Body) == 0 {
+			return d.refuse(m, "the question wants an answer, and this is no JSON value")
+		}
+		body = m.Body
+	}
+	if err := d.take(m, ""); err != nil {
+		return err
+	}
+	if err := d.end(a, m.From, journal.ApprovalDecided{Approval: a.Seq, State: c.State, Note: clip(firstLine(c.Note), maxQuestion)}, body); err != nil {
+		return err
+	}
+	if s.Status != stint.Waiting || s.Wait.For != stint.ForApproval {
+		return nil
+	}
+	_, err := d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: d.here(), Actor: m.From, Data: journal.Resumed{Why: "decision"}})
+	return err
+}
+
+// end records the end of a question.
+func (d *driver) end(a *stint.Approval, by stint.Actor, data journal.ApprovalDecided, body []byte) error {
+	pos := d.here()
+	pos.Step, pos.Sub = a.Step.Step, a.Step.Sub
+	_, err := d.w.add(journal.Draft{Kind: stint.ApprovalDecided, Pos: pos, Actor: by, Cause: a.Seq, Data: data, Body: body})
+	return err
+}
+
+// void takes a question back, or a yes whose step has not begun.
+func (d *driver) void(a *stint.Approval, state stint.ApprovalState, why string) error {
+	return d.end(a, stint.ByEngine, journal.ApprovalDecided{Approval: a.Seq, State: state, Note: why}, nil)
+}
+
+// voidAll takes back what is open when the loop is left.
+func (d *driver) voidAll(state stint.ApprovalState, why string) error {
+	s := d.w.session()
+	for i := range s.At.Approvals {
+		if a := &s.At.Approvals[i]; a.State == stint.ApprovalOpen {
+			if err := d.void(a, state, why); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

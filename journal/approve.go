@@ -1,0 +1,85 @@
+package journal
+
+import (
+	"slices"
+
+	"github.com/stint-dev/stint"
+)
+
+// approvalRequested adds an open question. At one step there is one at a time.
+func approvalRequested(s *stint.Session, e *stint.Entry, d ApprovalRequested) error {
+	if i := asked(s, e.Pos); i >= 0 {
+		return illegal(s, e, "step %s was asked about in entry %d", e.Pos, s.At.Approvals[i].Seq)
+	}
+	list := s.At.Approvals
+	s.At.Approvals = append(list[:len(list):len(list)], stint.Approval{
+		Seq: e.Seq, Step: e.Pos, Name: d.Name, Effect: d.Effect, Input: d.Input, Text: d.Text, Why: d.Why,
+		Answer: d.Schema != nil, State: stint.ApprovalOpen, Since: e.At,
+	})
+	return nil
+}
+
+// approvalDecided ends a question. One that is open comes to any end; a yes whose step
+// has not begun can still be taken back by what makes it void.
+func approvalDecided(s *stint.Session, e *stint.Entry, d ApprovalDecided) error {
+	i := slices.IndexFunc(s.At.Approvals, func(a stint.Approval) bool { return a.Seq == d.Approval })
+	if i < 0 {
+		return illegal(s, e, "entry %d is no question of the open loop, or its step has its outcome", d.Approval)
+	}
+	a := s.At.Approvals[i]
+	void := false
+	switch d.State {
+	case stint.ApprovalApproved, stint.ApprovalDenied, stint.ApprovalExpired:
+	case stint.ApprovalCanceled, stint.ApprovalInvalidated:
+		void = true
+	default:
+		return illegal(s, e, "%q is no end of a question", d.State)
+	}
+	if a.State != stint.ApprovalOpen && !void {
+		return illegal(s, e, "question %d is %s already", a.Seq, a.State)
+	}
+	list := slices.Clone(s.At.Approvals)
+	if void {
+		list = slices.Delete(list, i, i+1)
+	} else {
+		a.State, a.By, a.At, a.Note, a.Decided = d.State, e.Actor, e.At, d.Note, e.Seq
+		list[i] = a
+	}
+	s.At.Approvals = orNil(list)
+	return nil
+}
+
+// permitted checks a step that a person was asked about: it begins, and succeeds, after a
+// yes to exactly this step. After a no it fails without having begun.
+func permitted(s *stint.Session, e *stint.Entry, d StepRequested) error {
+	i := asked(s, e.Pos)
+	if i < 0 {
+		return nil
+	}
+	switch a := &s.At.Approvals[i]; {
+	case a.Name != d.Name || a.Effect != d.Effect || a.Input != d.Input:
+		return illegal(s, e, "question %d is about another step, %q", a.Seq, a.Name)
+	case a.State == stint.ApprovalOpen, a.State != stint.ApprovalApproved && e.Kind != stint.StepFailed:
+		return illegal(s, e, "question %d about it is %s", a.Seq, a.State)
+	}
+	return nil
+}
+
+// settled drops the question of a step that has its outcome.
+func settled(s *stint.Session, pos stint.Position) {
+	if i := asked(s, pos); i >= 0 {
+		s.At.Approvals = orNil(slices.Delete(slices.Clone(s.At.Approvals), i, i+1))
+	}
+}
+
+// asked is the index of the question of the step at pos; -1: there is none.
+func asked(s *stint.Session, pos stint.Position) int {
+	return slices.IndexFunc(s.At.Approvals, func(a stint.Approval) bool { return a.Step.Step == pos.Step && a.Step.Sub == pos.Sub })
+}
+
+func orNil(list []stint.Approval) []stint.Approval {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
