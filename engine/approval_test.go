@@ -439,6 +439,15 @@ func TestAloneInDoubt(t *testing.T) {
 		id := r.start(one.Engine, a, "")
 		r.settles(id, stint.Running)
 		<-time.After(time.Second)
+		intents := 0
+		for _, e := range r.entries(id) {
+			if e.Kind == stint.StepRequested {
+				intents++
+			}
+		}
+		if intents != 2 {
+			t.Errorf("%d steps have begun\n%s", intents, r.journal(id))
+		}
 		r.store.Kill("r1")
 		two := r.serve(engine.Options{Agents: []engine.Agent{a}, Holder: "r2"})
 		s := r.settles(id, stint.Waiting)
