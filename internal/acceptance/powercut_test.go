@@ -15,10 +15,11 @@ import (
 	"time"
 )
 
-// cut is a disk as a power cut would leave it, and what had been acknowledged before.
+// cut is a disk as a power cut would leave it, and how much each writer had been told
+// before, in bytes.
 type cut struct {
 	img  string
-	acks *acks
+	told []int
 }
 
 // TestPowerCut takes the disk away at random instants: a session and a stream of
@@ -123,10 +124,16 @@ func powerCuts(t *testing.T, program string, n int, starts bool) (lost []string,
 	for round := range rounds {
 		img := image(t, filepath.Join(disk, fmt.Sprintf("img%d", round)), "ext4", 8<<10) // sparse, and a slow machine writes for minutes
 		dir, undo := mount(t, img)
-		cuts := written(t, program, dir, img, n/rounds, starts)
+		cuts, outs := written(t, program, dir, img, n/rounds, starts)
 		undo()
+		a, read := newAcks(), make([]int, len(outs))
 		for _, c := range cuts {
-			l, some := readBack(t, c)
+			for i, out := range outs { // what was told before one cut was told before the next
+				end := strings.LastIndexByte(out[:c.told[i]], '\n') + 1
+				a.told(out[read[i]:end])
+				read[i] = end
+			}
+			l, some := readBack(t, c, a)
 			told += some
 			lost = append(lost, l...)
 			os.Remove(c.img)
@@ -136,11 +143,12 @@ func powerCuts(t *testing.T, program string, n int, starts bool) (lost []string,
 	return lost, told
 }
 
-// written has program write to the file system in img and copies that n times.
-func written(t *testing.T, program, dir, img string, n int, starts bool) (cuts []cut) {
+// written has program write to the file system in img and copies that n times. It
+// returns all that the writers were told.
+func written(t *testing.T, program, dir, img string, n int, starts bool) (cuts []cut, outs []string) {
 	t.Helper()
 	r := random(t)
-	s := siteAt(t, dir, nil, "spin steps=3 class=idempotent", "bulk loops=100000 steps=2 size=20000")
+	s := siteAt(t, dir, nil, "spin steps=3 class=idempotent", "bulk loops=100000 steps=2 size=4000")
 	syscall.Sync() // stint.yaml is not what this is about
 	first := s.start(s.command(program, "start", "bulk", "--json")).wait(patience)
 	if first.code != 0 {
@@ -154,7 +162,9 @@ func written(t *testing.T, program, dir, img string, n int, starts bool) (cuts [
 		for _, p := range writers {
 			p.kill()
 			p.wait(patience)
+			outs = append(outs, p.out.String())
 		}
+		outs = append(outs, first.out)
 		s.quiet()
 	}()
 	eventually(t, "everybody writes", patience, func() bool {
@@ -164,35 +174,35 @@ func written(t *testing.T, program, dir, img string, n int, starts bool) (cuts [
 		select {
 		case <-time.After(time.Duration(5+r.IntN(150)) * time.Millisecond):
 		case <-t.Context().Done():
-			return cuts
+			return cuts, nil
 		}
-		c := cut{img: fmt.Sprintf("%s.%d", img, i), acks: newAcks()}
-		c.acks.told(first.out)
+		c := cut{img: fmt.Sprintf("%s.%d", img, i)}
 		for _, p := range writers {
 			if p.ended() {
 				t.Fatalf("a writer has ended: %s", p.res)
 			}
-			c.acks.told(p.out.String()) // before the copy begins
+			c.told = append(c.told, p.out.Len()) // before the copy begins
 		}
+		c.told = append(c.told, len(first.out))
 		snapshot(t, img, c.img)
 		cuts = append(cuts, c)
 	}
-	return cuts
+	return cuts, nil
 }
 
-// readBack mounts a copy and says what was told before it and is not there.
-func readBack(t *testing.T, c cut) (lost []string, told int) {
+// readBack mounts a copy and says what of a, told before it, is not there.
+func readBack(t *testing.T, c cut, a *acks) (lost []string, told int) {
 	t.Helper()
 	dir, undo := mount(t, c.img)
 	defer undo()
 	s := &site{t: t, dir: dir}
 	if r := s.run("verify", "--all"); r.code != 0 {
-		return []string{r.String()}, len(c.acks.sessions)
+		return []string{r.String()}, len(a.sessions)
 	}
-	for _, es := range c.acks.entries {
+	for _, es := range a.entries {
 		told += len(es)
 	}
-	return c.acks.missing(s.list(), s.entries), told + len(c.acks.sessions)
+	return a.missing(s.list(), s.entries), told + len(a.sessions)
 }
 
 // TestReflinks says early, and in plain words, if this machine cannot run the rig.

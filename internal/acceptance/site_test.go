@@ -135,6 +135,15 @@ func (l *lines) String() string {
 	return string(b)
 }
 
+// Len is how many bytes came so far.
+func (l *lines) Len() int {
+	info, err := os.Stat(l.path)
+	if err != nil {
+		return 0
+	}
+	return int(info.Size())
+}
+
 // start starts cmd.
 func (s *site) start(cmd *exec.Cmd) *proc {
 	s.t.Helper()

@@ -39,6 +39,7 @@ func layers() []row {
 		{pkg: "internal/jsonx", is: "JSON on tokens, so that untouched bytes stay as they were", pure: true},
 		{pkg: "internal/ident", is: "ids, their short forms, and names", may: may(root)},
 		{pkg: "journal", is: "which entry may follow which, what it does to a session, the hash chain", may: may(root, "internal/delta"), pure: true},
+		{pkg: "health", is: "which calls of an agent show that it gets nowhere", may: may(root), pure: true},
 
 		// Helpers that know nothing of sessions.
 		{pkg: "internal/proc", is: "child processes and all of their descendants"},

@@ -20,5 +20,6 @@
 //
 // A name is that of a model, which a date or -latest may follow, or a pattern in which *
 // stands for anything. A name wins over a pattern, and of patterns the one with the most
-// other characters. The user's file wins over the table of the binary.
+// other characters. The user's file wins over the table of the binary. [Set] and [Unset]
+// change such a file; what else is in it stays, but for white space.
 package price

@@ -5,13 +5,11 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"math/big"
 	"net"
 	"net/url"
-	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -27,6 +25,7 @@ var embedded []byte
 type Table struct {
 	version string
 	date    string
+	from    string // path of the file; "" for that of the binary
 	rows    []Row
 	under   *Table // asked for what this one does not have; may be nil
 }
@@ -58,35 +57,42 @@ type fileRow struct {
 		fileRates
 
 		Over int64 `json:"over"`
-	} `json:"long"`
+	} `json:"long,omitempty"`
 }
 
 type fileRates struct {
 	Input      *stint.Money `json:"input"`
 	Output     *stint.Money `json:"output"`
-	CacheRead  *stint.Money `json:"cache_read"`
-	CacheWrite *stint.Money `json:"cache_write"`
+	CacheRead  *stint.Money `json:"cache_read,omitempty"`
+	CacheWrite *stint.Money `json:"cache_write,omitempty"`
 }
 
 // Default returns the table of this binary.
-func Default() (*Table, error) { return parse(embedded, nil) }
+func Default() (*Table, error) { return parse(embedded, "", nil) }
 
 // Load returns the table in a file, over that of this binary. The error is [stint.Invalid]
-// or says why the file cannot be read.
+// or says why the file cannot be read; it names the file.
 func Load(path string) (*Table, error) {
 	under, err := Default()
 	if err != nil {
 		return nil, err
 	}
-	b, err := os.ReadFile(path)
+	b, err := read(path)
 	if err != nil {
-		return nil, fmt.Errorf("prices: %w", err)
+		return nil, err
 	}
-	return parse(b, under)
+	return parse(b, path, under)
 }
 
-func parse(b []byte, under *Table) (*Table, error) {
-	refuse := func(format string, args ...any) error { return stint.Invalid.Errorf("prices", format, args...) }
+func parse(b []byte, from string, under *Table) (*Table, error) {
+	refuse := func(format string, args ...any) error {
+		if from != "" {
+			format, args = "%s: "+format, append([]any{from}, args...)
+		}
+		err := stint.Invalid.Errorf("prices", format, args...)
+		err.Hint = "mend the file, or move it away and give its prices anew with stint price set"
+		return err
+	}
 	var f file
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -102,7 +108,7 @@ func parse(b []byte, under *Table) (*Table, error) {
 	if _, err := time.Parse(time.DateOnly, f.Date); err != nil {
 		return nil, refuse("the date %q is not like 2026-11-29", f.Date)
 	}
-	t := &Table{version: f.Version, date: f.Date, under: under}
+	t := &Table{version: f.Version, date: f.Date, from: from, under: under}
 	seen := map[string]bool{}
 	for i, r := range f.Models {
 		if len(r.Names) == 0 {
@@ -156,6 +162,9 @@ func (f *fileRates) rates() (Rates, error) {
 // were looked up.
 func (t *Table) Version() (version, date string) { return t.version, t.date }
 
+// From is the path of the file that the table was loaded from, "" for that of the binary.
+func (t *Table) From() string { return t.from }
+
 // Rows returns the table's own rows, without those of the table under it. They are not
 // to be changed.
 func (t *Table) Rows() []Row { return t.rows }
@@ -168,12 +177,22 @@ func (t *Table) Under() *Table { return t.under }
 // exact; the sum is rounded up to a billionth of a dollar, once. An amount beyond what
 // [stint.Money] holds is the largest one.
 func (t *Table) Cost(model string, u stint.Usage) (cost stint.Money, version string, known bool) {
-	for ; t != nil; t = t.under {
-		if r := t.find(model); r != nil {
-			return r.cost(u), t.version, true
-		}
+	if r, _, by := t.Find(model); by != nil {
+		return r.cost(u), by.version, true
 	}
 	return 0, "", false
+}
+
+// Find returns the row that has the prices of a model, the name in it that fits, and the
+// table that it stands in: t, or the one under it. The table is nil when none has the model.
+// The row is not to be changed.
+func (t *Table) Find(model string) (row *Row, name string, by *Table) {
+	for ; t != nil; t = t.under {
+		if r, name := t.find(model); r != nil {
+			return r, name, t
+		}
+	}
+	return nil, "", nil
 }
 
 func (r *Row) cost(u stint.Usage) stint.Money {
@@ -208,19 +227,21 @@ func prompt(u stint.Usage) int64 {
 	return n
 }
 
-// find returns the row of a model, nil if there is none.
-func (t *Table) find(model string) *Row {
-	var best *Row
+// find returns the row of a model and the name that fits, nil if there is none.
+func (t *Table) find(model string) (best *Row, by string) {
 	score := -1
 	for i := range t.rows {
 		for _, name := range t.rows[i].Names {
 			if s := match(name, model); s > score {
-				best, score = &t.rows[i], s
+				best, by, score = &t.rows[i], name, s
 			}
 		}
 	}
-	return best
+	return best, by
 }
+
+// Fits reports whether a name as in a table, which may be a pattern, means a model.
+func Fits(name, model string) bool { return match(name, model) >= 0 }
 
 // match says how well a name fits a model, -1 for not at all.
 func match(name, model string) int {
