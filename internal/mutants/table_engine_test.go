@@ -70,31 +70,6 @@ func engineMutants() []mutant {
 			why:   "a loop is reported that a crash takes back",
 			red:   by("engine", "TestNobodyIsToldBeforeItIsDurable"),
 		}, {
-			name: "engine-a-question-not-held", file: "engine/approval.go",
-			edits: one("	case a.State == stint.ApprovalOpen:\n\t\tc.asks = true\n", "	case a.State == stint.ApprovalOpen:\n"),
-			why:   "what a person has not decided is done",
-			red:   by("engine", "TestApproval"),
-		}, {
-			name: "engine-a-yes-for-anything", file: "engine/approval.go",
-			edits: one("a.Name != c.intent.Name || a.Effect != c.intent.Effect || a.Input != c.intent.Input", "false"),
-			why:   "a yes to one payment lets another one through",
-			red:   by("engine", "TestApprovalIsBound"),
-		}, {
-			name: "engine-a-question-left-open", file: "engine/driver.go",
-			edits: one("if err := d.voidAll(stint.ApprovalCanceled, \"the session ended\"); err != nil {", "if err := error(nil); err != nil {"),
-			why:   "a question has no end, and nobody can tell whether it was decided",
-			red:   by("engine", "TestLeftQuestions"),
-		}, {
-			name: "engine-all-members-at-once", file: "engine/group.go",
-			edits: one("for !c.step.Alone && end < len(calls) && !calls[end].step.Alone {", "for c != nil && end < len(calls) {"),
-			why:   "a crash leaves steps in doubt that had not begun",
-			red:   by("engine", "TestAloneInDoubt"),
-		}, {
-			name: "engine-lost-reservations-forgotten", file: "engine/limits.go",
-			edits: one("gone := ses.Totals.Usage.Add(ses.Totals.Reserved)", "gone := ses.Totals.Usage"),
-			why:   "a crash lets a session spend more than its limit",
-			red:   by("engine", "TestReserve"),
-		}, {
 			name: "engine-fenced-tries-again", file: "engine/writer.go",
 			edits: one("case errors.Is(err, stint.Unavailable)", "case errors.Is(err, stint.Fenced) || errors.Is(err, stint.Unavailable)"),
 			why:   "a runner that was overtaken works on, and tries to write for ever",
@@ -214,6 +189,38 @@ func personMutants() []mutant {
 			edits: one("if err := d.w.sync(); err != nil { // the journal is read: it must have what this drive made\n\t\treturn err\n\t}\n\tcp", "cp"),
 			why:   "a restart does not find the loops that were completed a moment ago",
 			red:   by("engine", "TestGoingBackSeesWhatThisDriveMade"),
+		},
+	}
+}
+
+// questionMutants break how a person is asked, and how a group runs.
+func questionMutants() []mutant {
+	return []mutant{
+		{
+			name: "engine-a-question-not-held", file: "engine/approval.go",
+			edits: one("	case a.State == stint.ApprovalOpen:\n\t\tc.asks = true\n", "	case a.State == stint.ApprovalOpen:\n"),
+			why:   "what a person has not decided is done",
+			red:   by("engine", "TestApproval"),
+		}, {
+			name: "engine-a-yes-for-anything", file: "engine/approval.go",
+			edits: one("a.Name != c.intent.Name || a.Effect != c.intent.Effect || a.Input != c.intent.Input", "false"),
+			why:   "a yes to one payment lets another one through",
+			red:   by("engine", "TestApprovalIsBound"),
+		}, {
+			name: "engine-a-question-left-open", file: "engine/driver.go",
+			edits: one("if err := d.voidAll(stint.ApprovalCanceled, \"the session ended\"); err != nil {", "if err := error(nil); err != nil {"),
+			why:   "a question has no end, and nobody can tell whether it was decided",
+			red:   by("engine", "TestLeftQuestions"),
+		}, {
+			name: "engine-all-members-at-once", file: "engine/group.go",
+			edits: one("for !c.step.Alone && end < len(calls) && !calls[end].step.Alone {", "for c != nil && end < len(calls) {"),
+			why:   "a crash leaves steps in doubt that had not begun",
+			red:   by("engine", "TestAloneInDoubt"),
+		}, {
+			name: "engine-lost-reservations-forgotten", file: "engine/limits.go",
+			edits: one("gone := ses.Totals.Usage.Add(ses.Totals.Reserved)", "gone := ses.Totals.Usage"),
+			why:   "a crash lets a session spend more than its limit",
+			red:   by("engine", "TestReserve"),
 		},
 	}
 }
