@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/protocol"
 )
 
 var _ stint.Agent = (*Agent)(nil)
@@ -47,18 +48,18 @@ func (a *Agent) Loop(ctx context.Context, l stint.Loop) (stint.Next, error) {
 		return a.command(ctx, l)
 	}
 	ses := l.Session()
-	hello, err := greeting(l)
+	hello, err := protocol.Greeting(l)
 	if err != nil {
 		return stint.Next{}, err
 	}
-	if p := a.take(ses, epochOf(l)); p != nil {
+	if p := a.take(ses, protocol.Epoch(l)); p != nil {
 		next, unheard, err := a.converse(ctx, l, p, hello)
 		if !unheard {
 			return next, err
 		}
 		// It died between the loops, where it had nothing to do: no attempt is spent.
 	}
-	p, err := startPeer(ctx, a.spec, ses, epochOf(l))
+	p, err := startPeer(ctx, a.spec, ses, protocol.Epoch(l))
 	if err != nil {
 		return stint.Next{}, err
 	}
@@ -69,8 +70,8 @@ func (a *Agent) Loop(ctx context.Context, l stint.Loop) (stint.Next, error) {
 // converse does one loop with a process. unheard tells that the process ended
 // before it had anything of it.
 func (a *Agent) converse(ctx context.Context, l stint.Loop, p *peer, hello []byte) (next stint.Next, unheard bool, err error) {
-	p.sink.attach(l, a.spec.outputLimit())
-	defer p.sink.detach()
+	p.sink.Attach(l, a.spec.outputLimit())
+	defer p.sink.Detach()
 	stop := context.AfterFunc(ctx, p.stop)
 	defer stop()
 	d := &driver{talk: newTalk(p, l), loop: l}

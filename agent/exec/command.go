@@ -16,6 +16,7 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/faultpoint"
 	"github.com/stint-dev/stint/internal/proc"
+	"github.com/stint-dev/stint/internal/protocol"
 )
 
 // outcome is the result of the one step of a program without a protocol.
@@ -36,7 +37,7 @@ func (o outcome) end() *stint.End {
 	}
 	e := &stint.End{Outcome: stint.Completed, Result: fmt.Appendf(nil, `{"exit":%d}`, *o.Exit)}
 	if *o.Exit != 0 {
-		e.Outcome, e.Reason = stint.Failed, cmp.Or(oneLine(o.Error), "exit "+strconv.Itoa(*o.Exit))
+		e.Outcome, e.Reason = stint.Failed, cmp.Or(protocol.OneLine(o.Error), "exit "+strconv.Itoa(*o.Exit))
 	}
 	return e
 }
@@ -44,11 +45,11 @@ func (o outcome) end() *stint.End {
 // command does the loop of a program without a protocol: one step, and its exit
 // code is the outcome, live or from the journal.
 func (a *Agent) command(ctx context.Context, l stint.Loop) (stint.Next, error) {
-	out := &sink{}
-	out.attach(l, a.spec.outputLimit())
-	defer out.detach()
+	out := &protocol.Sink{}
+	out.Attach(l, a.spec.outputLimit())
+	defer out.Detach()
 	name := filepath.Base(a.spec.Command[0])
-	name = string(wholeRunes([]byte(name[:min(len(name), 200)])))
+	name = string(protocol.WholeRunes([]byte(name[:min(len(name), 200)])))
 	input, err := stint.Marshal(map[string]any{"command": a.spec.Command})
 	if err != nil {
 		return stint.Next{}, err
@@ -57,7 +58,7 @@ func (a *Agent) command(ctx context.Context, l stint.Loop) (stint.Next, error) {
 	if step.Timeout == 0 {
 		step.Timeout = noStepTimeout
 	}
-	stdin, ses, epoch := prompts(l.Inbox()), l.Session(), epochOf(l)
+	stdin, ses, epoch := prompts(l.Inbox()), l.Session(), protocol.Epoch(l)
 	res, err := l.Do(ctx, step, func(ctx context.Context, key string) (stint.Result, error) {
 		return a.spec.execute(ctx, ses, a.spec.environ(ses, epoch, key), stdin, out)
 	})
@@ -105,9 +106,9 @@ func prompts(inbox []stint.Message) []byte {
 // SIGTERM too: its exit code says how it took the interruption, and were that the
 // outcome, a restart of stint would end sessions as failed, or as completed, whose
 // work is half done.
-func (s Spec) execute(ctx context.Context, ses stint.Session, env []string, stdin []byte, out *sink) (stint.Result, error) {
+func (s Spec) execute(ctx context.Context, ses stint.Session, env []string, stdin []byte, out *protocol.Sink) (stint.Result, error) {
 	if ctx.Err() != nil {
-		return stint.Result{}, notBegun{context.Cause(ctx)}
+		return stint.Result{}, protocol.NotBegun{Err: context.Cause(ctx)}
 	}
 	began := time.Now()
 	p, err := proc.Start(ctx, proc.Spec{
@@ -124,10 +125,10 @@ func (s Spec) execute(ctx context.Context, ses stint.Session, env []string, stdi
 	var o outcome
 	var streams sync.WaitGroup
 	streams.Go(func() {
-		o.Stdout = pump(p.Stdout(), s.TeeStdout, func(line []byte, size int64) { out.log(streamOut, line, size) })
+		o.Stdout = pump(p.Stdout(), s.TeeStdout, func(line []byte, size int64) { out.Log(streamOut, line, size) })
 	})
 	streams.Go(func() {
-		o.Stderr = pump(p.Stderr(), s.TeeStderr, func(line []byte, size int64) { out.log(streamErr, line, size) })
+		o.Stderr = pump(p.Stderr(), s.TeeStderr, func(line []byte, size int64) { out.Log(streamErr, line, size) })
 	})
 	if stdin != nil {
 		streams.Go(func() {
@@ -137,10 +138,10 @@ func (s Spec) execute(ctx context.Context, ses stint.Session, env []string, stdi
 	}
 	x := p.Wait()
 	streams.Wait()
-	out.sync() // the output stands before the result
+	out.Sync() // the output stands before the result
 	o.MS = time.Since(began).Milliseconds()
 	if x.Left > 0 {
-		out.notef("%d processes of the program could not be killed", x.Left)
+		out.Notef("%d processes of the program could not be killed", x.Left)
 	}
 	switch {
 	case x.Killed:
@@ -182,7 +183,7 @@ func (s Spec) commandStartError(err error) error {
 	case errors.Is(refused, stint.Invalid):
 		return stint.Definite(refused)
 	case errors.As(err, &errno):
-		return notBegun{refused}
+		return protocol.NotBegun{Err: refused}
 	}
 	return refused
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -65,38 +64,6 @@ func (e *ExitError) how() string {
 
 // signalName is the name of a signal without SIG.
 func signalName(x proc.Exit) string { return strings.TrimPrefix(x.Signal, "SIG") }
-
-const specHint = "see docs/exec-protocol.md"
-
-// protocolError is a fault of the agent; line is the one at fault, if any. Its text
-// is one that people read as the reason of a session, so it is a sentence and names
-// neither an operation nor the session.
-func protocolError(line []byte, cause error, hint string) error {
-	if line != nil {
-		cause = fmt.Errorf("the agent broke the protocol: %w; the line: %s", cause, quoteLine(line))
-	}
-	if hint != "" {
-		hint += "; "
-	}
-	return &stint.Error{Code: stint.Invalid, Err: cause, Hint: hint + specHint}
-}
-
-// hinted is a fault with a remedy of its own.
-type hinted struct {
-	error
-
-	hint string
-}
-
-// quoteLine shows the first 200 bytes of a line with its control characters, and
-// what is no text, as escapes.
-func quoteLine(line []byte) string {
-	const most = 200
-	if len(line) <= most {
-		return strconv.Quote(string(line))
-	}
-	return strconv.Quote(string(wholeRunes(line[:most]))) + "…"
-}
 
 // StartError says that a program cannot be executed, and will not be at the next
 // attempt either. It is the cause of an [stint.Invalid] error.
@@ -174,14 +141,3 @@ func (s Spec) startError(err error) error {
 	e.Code, e.Hint = stint.Unavailable, "it is tried again; look for limits on processes, files or memory"
 	return stint.Retry(time.Second, e)
 }
-
-// notBegun is the error of a step whose effect was never begun: nothing is in
-// doubt, and another attempt may do it. Who looks for NotBegun may go on at once;
-// to everybody else it is an error like others, and a [stint.Once] step is in doubt.
-type notBegun struct{ error }
-
-// NotBegun reports that the effect did not happen.
-func (notBegun) NotBegun() bool { return true }
-
-// Unwrap returns the cause.
-func (n notBegun) Unwrap() error { return n.error }

@@ -6,18 +6,19 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/protocol"
 )
 
 // partly ends a loop that is parked: waiting are the steps that the agent waits
 // for an answer to. It may take leave; then its process is ended. What it says
 // meanwhile, right or wrong, changes nothing.
-func (d *driver) partly(ctx context.Context, waiting []*call, parked error) error {
+func (d *driver) partly(ctx context.Context, waiting []*protocol.Call, parked error) error {
 	timer := time.NewTimer(exitTime)
 	defer timer.Stop()
 	if len(waiting) == 0 {
 		select { // it learns of it when it asks for its next step
 		case m := <-d.requests:
-			waiting = m.calls // none: it ended the loop
+			waiting = m.Calls // none: it ended the loop
 		case <-d.peer.silent:
 		case <-ctx.Done():
 		case <-timer.C:
@@ -33,10 +34,10 @@ func (d *driver) partly(ctx context.Context, waiting []*call, parked error) erro
 
 // sendParks tells the agent of each step that it must not go on, and closes its
 // input behind that.
-func (d *driver) sendParks(ctx context.Context, calls []*call, reason string, late <-chan time.Time) {
+func (d *driver) sendParks(ctx context.Context, calls []*protocol.Call, reason string, late <-chan time.Time) {
 	for i, c := range calls {
 		d.settled(c)
-		line, err := encode(parkLine{Type: "park", ID: c.id, Reason: reason})
+		line, err := protocol.Park(c.ID, reason)
 		if err != nil {
 			return
 		}
@@ -68,7 +69,7 @@ func (d *driver) sendParks(ctx context.Context, calls []*call, reason string, la
 
 func parkReason(err error) string {
 	if reason := strings.TrimSuffix(strings.TrimSuffix(err.Error(), stint.ErrParked.Error()), ": "); reason != "" {
-		return oneLine(reason)
+		return protocol.OneLine(reason)
 	}
 	return "the session stops here"
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/faultpoint"
 	"github.com/stint-dev/stint/internal/proc"
+	"github.com/stint-dev/stint/internal/protocol"
 )
 
 // peer is one process that speaks the protocol. Three goroutines serve it: one
@@ -19,7 +20,7 @@ import (
 type peer struct {
 	spec   Spec
 	proc   *proc.Proc
-	sink   *sink
+	sink   *protocol.Sink
 	tail   tail
 	queue  chan *outgoing
 	silent chan struct{} // closed at the end of its standard output: no message can come any more
@@ -71,7 +72,7 @@ func startPeer(ctx context.Context, spec Spec, ses stint.Session, epoch int64) (
 		}
 		return nil, spec.startError(err)
 	}
-	return &peer{spec: spec, proc: p, sink: &sink{}, queue: make(chan *outgoing, 1), silent: make(chan struct{}),
+	return &peer{spec: spec, proc: p, sink: &protocol.Sink{}, queue: make(chan *outgoing, 1), silent: make(chan struct{}),
 		gone: make(chan struct{}), mute: make(chan struct{}), cancel: cancel, session: ses.ID, epoch: epoch, line: ses.At.Line}, nil
 }
 
@@ -84,7 +85,7 @@ func (p *peer) serve() {
 	streams.Go(func() {
 		pump(p.proc.Stderr(), p.spec.TeeStderr, func(line []byte, size int64) {
 			p.tail.add(line)
-			p.sink.log(streamErr, line, size)
+			p.sink.Log(streamErr, line, size)
 		})
 	})
 	go p.write()
@@ -124,12 +125,12 @@ func (p *peer) read() {
 
 // between takes a line that comes while no loop is on.
 func (p *peer) between(line proc.Line) {
-	m, err := parse(line.Data)
+	m, err := protocol.Parse(line.Data)
 	switch {
 	case len(trimSpace(line.Data)) == 0:
-	case err == nil && m.kind == "log":
-		p.sink.text(m.level, m.text)
-	case err == nil && m.kind == "progress":
+	case err == nil && m.Kind == "log":
+		p.sink.Text(m.Level, m.Text)
+	case err == nil && m.Kind == "progress":
 	default:
 		p.mu.Lock()
 		p.broken = true

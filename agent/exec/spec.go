@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/protocol"
 )
 
 // Protocol is how stint and the program talk.
@@ -34,19 +35,15 @@ const (
 
 // Bounds and their defaults.
 const (
-	maxValue      = 32 << 20         // of one state, input or result, as the engine has it
-	maxLine       = maxValue + 1<<20 // the longest line of an agent, its newline included
-	minLine       = 1 << 10          // a MaxLine below this could not hold a step
-	maxOutput     = 1 << 20          // bytes logged a loop, unless the Spec says otherwise
-	maxLogLine    = 64 << 10         // bytes of one line of the log, its marker included
-	maxGroup      = 1000             // steps in one group
-	defaultGrace  = 2 * time.Second  // leaves the five seconds of a cancel enough for the kill
-	maxGrace      = time.Minute      //
-	exitTime      = 5 * time.Second  // from end of file on its input to the agent's own exit
-	releaseTime   = 2 * time.Second  // the same for a kept process, which has nothing to do: a drain waits for it
-	silentTime    = time.Second      // from the end of its output to its exit
-	catchUpTime   = time.Second      // for what it logged before a message to be read
-	keepIdle      = 5 * time.Minute  // a kept process that gets no loop for so long is ended
+	minLine       = 1 << 10         // a MaxLine below this could not hold a step
+	maxOutput     = 1 << 20         // bytes logged a loop, unless the Spec says otherwise
+	defaultGrace  = 2 * time.Second // leaves the five seconds of a cancel enough for the kill
+	maxGrace      = time.Minute     //
+	exitTime      = 5 * time.Second // from end of file on its input to the agent's own exit
+	releaseTime   = 2 * time.Second // the same for a kept process, which has nothing to do: a drain waits for it
+	silentTime    = time.Second     // from the end of its output to its exit
+	catchUpTime   = time.Second     // for what it logged before a message to be read
+	keepIdle      = 5 * time.Minute // a kept process that gets no loop for so long is ended
 	noStepTimeout = 10 * 365 * 24 * time.Hour
 )
 
@@ -100,7 +97,7 @@ func (s Spec) Validate() error {
 	switch {
 	case s.MaxOutput < 0:
 		return badMember("max_output", "leave it out for 1 MiB", "it is negative")
-	case s.MaxLine != 0 && (s.MaxLine < minLine || s.MaxLine > maxLine):
+	case s.MaxLine != 0 && (s.MaxLine < minLine || s.MaxLine > protocol.MaxLine):
 		return badMember("max_line", "leave it out for 33 MiB", "%d bytes; it lies between 1 KiB and 33 MiB", s.MaxLine)
 	case s.StepTimeout < 0:
 		return badMember("step_timeout", "leave it out for the default", "it is negative")
@@ -135,11 +132,11 @@ func (s Spec) validateCommand() error {
 	if s.Keep != "" && s.Keep != KeepLoop && s.Keep != KeepSession {
 		return badMember("keep", "use loop or session", "%q is not one", s.Keep)
 	}
-	if s.Effect != "" && !validEffect(s.Effect) {
+	if s.Effect != "" && !protocol.ValidEffect(s.Effect) {
 		return badMember("effect", "use read, idempotent or once", "%q is not one", s.Effect)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Effects)) {
-		if !validEffect(s.Effects[name]) {
+		if !protocol.ValidEffect(s.Effects[name]) {
 			return badMember("effects."+name, "use read, idempotent or once", "%q is not one", s.Effects[name])
 		}
 	}
@@ -180,21 +177,9 @@ func badMember(name, hint, format string, args ...any) error {
 		Err: fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...))}
 }
 
-func validEffect(e stint.Effect) bool {
-	return e == stint.Read || e == stint.Idempotent || e == stint.Once
-}
-
 // effect is the class of a step that says of itself what claimed says.
 func (s Spec) effect(name string, claimed stint.Effect) stint.Effect {
-	switch {
-	case s.Effects[name] != "":
-		return s.Effects[name]
-	case claimed != "":
-		return claimed
-	case s.Effect != "":
-		return s.Effect
-	}
-	return stint.Once
+	return protocol.Effect(s.Effects, name, claimed, s.Effect)
 }
 
 func (s Spec) outputLimit() int64 {
@@ -206,7 +191,7 @@ func (s Spec) outputLimit() int64 {
 
 func (s Spec) lineLimit() int {
 	if s.MaxLine == 0 {
-		return maxLine
+		return protocol.MaxLine
 	}
 	return s.MaxLine
 }

@@ -9,23 +9,23 @@ func agentMutants() []mutant {
 			why:   "a program does what the journal has the result of",
 			red:   by("agent/exec", "TestCachedReplay"),
 		}, {
-			name: "exec-conflict-not-seen", file: "agent/exec/state.go",
+			name: "exec-conflict-not-seen", file: "internal/protocol/memory.go",
 			edits: one("if other, ok := m.wrote[path]; ok && other != by {", "if other, ok := m.wrote[path]; ok && other == \"no writer\" {"),
 			why:   "of two writers of one key the later one wins, and nobody is told",
 			red:   by("agent/exec", "TestReplaceConflicts|TestWritersProperty"),
 		}, {
-			name: "exec-output-without-bound", file: "agent/exec/output.go",
+			name: "exec-output-without-bound", file: "internal/protocol/sink.go",
 			edits: one("if s.full || int64(len(h.line)) > s.left {", "if false {"),
 			why:   "a program that writes without end fills the store",
 			red:   by("agent/exec", "TestMaxOutput"),
 		}, {
 			name: "exec-death-is-no-doubt", file: "agent/exec/effect.go",
-			edits: one("return stint.Result{}, fmt.Errorf(\"while %s was under way: %w\", c.step.Name, d.breakdown())", "return stint.Result{}, notBegun{d.breakdown()}"),
+			edits: one("return stint.Result{}, fmt.Errorf(\"while %s was under way: %w\", c.Step.Name, d.breakdown())", "return stint.Result{}, protocol.NotBegun{Err: d.breakdown()}"),
 			why:   "an effect that a program died over is done again without anybody's word",
 			red:   by("agent/exec", "TestWhatWasToldToProceedHasBegun"),
 		}, {
-			name: "exec-steps-overlap", file: "agent/exec/talk.go",
-			edits: one("if t.open > 0 {\n\t\treturn errors", "if false {\n\t\treturn errors"),
+			name: "exec-steps-overlap", file: "internal/protocol/book.go",
+			edits: one("if b.open > 0 {\n\t\treturn errors", "if false {\n\t\treturn errors"),
 			why:   "two steps change places from one attempt to the next",
 			red:   by("agent/exec", "TestBreaches"),
 		}, {

@@ -1,4 +1,4 @@
-package exec
+package protocol
 
 import (
 	"bytes"
@@ -12,8 +12,9 @@ import (
 	"github.com/stint-dev/stint/internal/jsonx"
 )
 
-// memory is the state as the loop changes it, and who changed what.
-type memory struct {
+// Memory is the state as the loop changes it, and who changed what. One goroutine at a
+// time uses it.
+type Memory struct {
 	value   json.RawMessage
 	changed bool
 	wrote   map[string]string  // by path (RFC 6901): who wrote the value there as a whole
@@ -23,13 +24,14 @@ type memory struct {
 // owner is a writer and a path that it wrote.
 type owner struct{ by, path string }
 
-// newMemory begins with the state of the loop's checkpoint; nil: none yet.
-func newMemory(state json.RawMessage) *memory {
-	return &memory{value: bytes.Clone(state), wrote: map[string]string{}, inside: map[string][]owner{}}
+// NewMemory begins with the state of the loop's checkpoint; nil: none yet.
+func NewMemory(state json.RawMessage) *Memory {
+	return &Memory{value: bytes.Clone(state), wrote: map[string]string{}, inside: map[string][]owner{}}
 }
 
-// patch applies an RFC 7396 merge patch.
-func (m *memory) patch(patch []byte, by string) error {
+// Patch applies an RFC 7396 merge patch of one writer. Two writers of one value are a
+// [stint.Conflict] that names it; a state beyond 32 MiB is [stint.Limit].
+func (m *Memory) Patch(patch []byte, by string) error {
 	keys, err := jsonx.Keys(patch)
 	if err != nil {
 		return err
@@ -46,16 +48,27 @@ func (m *memory) patch(patch []byte, by string) error {
 	return m.set(value)
 }
 
-// replace sets the whole state.
-func (m *memory) replace(value []byte, by string) error {
+// Replace sets the whole state, by the same rules.
+func (m *Memory) Replace(value []byte, by string) error {
 	if err := m.claim("", by); err != nil {
 		return err
 	}
 	return m.set(value)
 }
 
-func (m *memory) set(value []byte) error {
-	if len(value) > maxValue {
+// Value is the state now; nil: there is none yet.
+func (m *Memory) Value() json.RawMessage { return m.value }
+
+// Changed is the state now, or nil if it is as the loop began.
+func (m *Memory) Changed() json.RawMessage {
+	if !m.changed {
+		return nil
+	}
+	return m.value
+}
+
+func (m *Memory) set(value []byte) error {
+	if len(value) > MaxValue {
 		return stint.Limit.Errorf("", "the state has %d bytes; it has at most 32 MiB", len(value))
 	}
 	m.value, m.changed = value, true
@@ -64,7 +77,7 @@ func (m *memory) set(value []byte) error {
 
 // claim notes that by writes the value at path as a whole. It is a conflict where
 // somebody else wrote there, something inside it, or something that it lies in.
-func (m *memory) claim(path, by string) error {
+func (m *Memory) claim(path, by string) error {
 	if other, ok := m.wrote[path]; ok && other != by {
 		return conflict(path, other, by)
 	}
@@ -113,5 +126,5 @@ func writer(by string) string {
 	if by == "" {
 		return "the agent itself"
 	}
-	return "writer " + strconv.Quote(clip(by, 60))
+	return "writer " + strconv.Quote(Clip(by, 60))
 }

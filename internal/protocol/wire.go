@@ -1,8 +1,7 @@
-package exec
+package protocol
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,40 +14,48 @@ import (
 	"github.com/stint-dev/stint/internal/jsonx"
 )
 
-// message is one line of an agent.
-type message struct {
-	kind   string  // its type; "step" is a "steps" of one that is no group
-	calls  []*call // step, steps
-	group  bool    // steps
-	id     int64   // result
-	answer answer  // result
-	text   string  // log, progress
-	level  string  // log
-	change []byte  // state: the patch, or the whole new value
-	whole  bool    // state: change is the new value
-	by     string  // state
-	end    *ending // end
+// Bounds of what an agent says.
+const (
+	MaxValue = 32 << 20         // bytes of one state, input or result, as the engine has it
+	MaxLine  = MaxValue + 1<<20 // bytes of the longest line of an agent, its newline included
+	MaxGroup = 1000             // steps in one group
+)
+
+// Message is one line of an agent, read by [Parse].
+type Message struct {
+	Kind   string  // its type; "step" is a "steps" of one that is no group
+	Calls  []*Call // step, steps
+	Group  bool    // steps
+	ID     int64   // result
+	Answer Answer  // result
+	Text   string  // log, progress
+	Level  string  // log
+	Change []byte  // state: the patch, or the whole new value
+	Whole  bool    // state: Change is the new value
+	By     string  // state
+	End    *Ending // end
 }
 
-// call is a step that the agent announced.
-type call struct {
-	id      int64
-	step    stint.Step
-	answers chan answer // the agent's result; room for one
-	started bool        // told to proceed
-	done    bool        // answered by either side
+// Call is a step that the agent announced. Its unexported members are the [Book]'s.
+type Call struct {
+	ID      int64
+	Step    stint.Step  // with the effect that the agent claims; empty: none
+	Answers chan Answer // gets the agent's result from the Book; room for one
+
+	started bool // told to proceed
+	done    bool // answered by either side
 }
 
-// answer is the agent's result of a step.
-type answer struct {
-	result stint.Result
-	err    error
+// Answer is the agent's result of a step.
+type Answer struct {
+	Result stint.Result
+	Err    error
 }
 
-// ending is how the agent ended a loop.
-type ending struct {
-	next stint.Next
-	err  error // the attempt failed and asks to be tried again
+// Ending is how the agent ended a loop.
+type Ending struct {
+	Next stint.Next
+	Err  error // the attempt failed and asks to be tried again
 }
 
 // fields reads the members of one object. The first fault sticks in err, and from
@@ -68,7 +75,7 @@ func (f *fields) faultf(name, format string, args ...any) {
 // value returns a member as it is written; null is a value.
 func (f *fields) value(name string) (json.RawMessage, bool) {
 	v, ok := f.m[name]
-	if len(v) > maxValue {
+	if len(v) > MaxValue {
 		f.faultf(name, "has %d bytes; a value has at most 32 MiB", len(v))
 	}
 	return v, ok && f.err == nil
@@ -140,7 +147,7 @@ func oneOf[T ~string](f *fields, name string, allowed ...T) T {
 		}
 	}
 	words := strings.Trim(fmt.Sprintf("%v", allowed), "[ ]")
-	f.faultf(name, "is %q; it must be one of: %s", clip(s, 40), words)
+	f.faultf(name, "is %q; it must be one of: %s", Clip(s, 40), words)
 	return allowed[0]
 }
 
@@ -149,8 +156,9 @@ const (
 	maxRetry = int64(30 * 24 * time.Hour / 1e6) // milliseconds
 )
 
-// parse reads a line of the agent. It keeps nothing of line.
-func parse(line []byte) (*message, error) {
+// Parse reads a line of the agent, which is not blank. It keeps nothing of line. Its
+// error says what is wrong with the line, for [Breach].
+func Parse(line []byte) (*Message, error) {
 	if err := jsonx.Check(line, jsonx.Limits{}); err != nil {
 		return nil, notJSON(err)
 	}
@@ -165,26 +173,26 @@ func parse(line []byte) (*message, error) {
 	case !ok:
 		return nil, errors.New("the line has no type")
 	}
-	m := &message{kind: kind}
+	m := &Message{Kind: kind}
 	switch kind {
 	case "step":
-		m.calls = []*call{readCall(f)}
+		m.Calls = []*Call{readCall(f)}
 	case "steps":
-		m.group = true
-		m.calls = readGroup(f)
+		m.Group = true
+		m.Calls = readGroup(f)
 	case "result":
 		m.readResult(f)
 	case "log", "progress":
-		m.level = oneOf(f, "level", "info", "debug", "warn", "error")
-		if m.text, ok = f.text("text"); !ok {
+		m.Level = oneOf(f, "level", "info", "debug", "warn", "error")
+		if m.Text, ok = f.text("text"); !ok {
 			f.faultf("text", "is missing")
 		}
 	case "state":
 		m.readState(f)
 	case "end":
-		m.end = readEnd(f)
+		m.End = readEnd(f)
 	default:
-		return nil, fmt.Errorf("the type %q is not one that an agent sends; those are step, steps, result, log, progress, state and end", clip(kind, 40))
+		return nil, fmt.Errorf("the type %q is not one that an agent sends; those are step, steps, result, log, progress, state and end", Clip(kind, 40))
 	}
 	if f.err != nil {
 		return nil, f.err
@@ -209,14 +217,14 @@ func (f *fields) id() int64 {
 	return id
 }
 
-func readCall(f *fields) *call {
-	c := &call{id: f.id(), answers: make(chan answer, 1)}
+func readCall(f *fields) *Call {
+	c := &Call{ID: f.id(), Answers: make(chan Answer, 1)}
 	name, ok := f.text("name")
 	if n := utf8.RuneCountInString(name); !ok || n < 1 || n > 200 {
 		f.faultf("name", "must be a string of 1 to 200 characters")
 	}
 	input, _ := f.value("input")
-	c.step = stint.Step{
+	c.Step = stint.Step{
 		Name:   name,
 		Kind:   oneOf(f, "kind", stint.Custom, stint.Tool, stint.Model),
 		Effect: oneOf(f, "effect", "", stint.Read, stint.Idempotent, stint.Once),
@@ -225,14 +233,14 @@ func readCall(f *fields) *call {
 	return c
 }
 
-func readGroup(f *fields) []*call {
+func readGroup(f *fields) []*Call {
 	v, _ := f.value("steps")
 	var list []json.RawMessage
-	if len(v) == 0 || v[0] != '[' || json.Unmarshal(v, &list) != nil || len(list) == 0 || len(list) > maxGroup {
-		f.faultf("steps", "must be an array of 1 to %d steps", maxGroup)
+	if len(v) == 0 || v[0] != '[' || json.Unmarshal(v, &list) != nil || len(list) == 0 || len(list) > MaxGroup {
+		f.faultf("steps", "must be an array of 1 to %d steps", MaxGroup)
 		return nil
 	}
-	calls := make([]*call, len(list))
+	calls := make([]*Call, len(list))
 	for i, raw := range list {
 		in := &fields{path: fmt.Sprintf("steps[%d].", i)}
 		if raw[0] != '{' || json.Unmarshal(raw, &in.m) != nil {
@@ -247,8 +255,8 @@ func readGroup(f *fields) []*call {
 	return calls
 }
 
-func (m *message) readResult(f *fields) {
-	m.id = f.id()
+func (m *Message) readResult(f *fields) {
+	m.ID = f.id()
 	result, has := f.value("result")
 	text, failed := f.text("error")
 	definite, final := f.flag("definite"), f.flag("final")
@@ -262,7 +270,7 @@ func (m *message) readResult(f *fields) {
 	case failed && strings.TrimSpace(text) == "":
 		f.faultf("error", "must not be empty")
 	case !failed:
-		m.answer.result = stint.Result{Data: result, Usage: usage}
+		m.Answer.Result = stint.Result{Data: result, Usage: usage}
 	default:
 		err := errors.New(strings.TrimLeft(text, "\r\n")) // its first line is what is kept
 		if retry {
@@ -274,7 +282,7 @@ func (m *message) readResult(f *fields) {
 		if definite {
 			err = stint.Definite(err)
 		}
-		m.answer.err = err
+		m.Answer.Err = err
 	}
 }
 
@@ -299,23 +307,23 @@ func readUsage(f *fields) stint.Usage {
 	return u
 }
 
-func (m *message) readState(f *fields) {
-	m.by, _ = f.text("by")
+func (m *Message) readState(f *fields) {
+	m.By, _ = f.text("by")
 	patch, patched := f.value("patch")
 	value, replaced := f.value("replace")
 	switch {
 	case patched == replaced:
 		f.faultf("patch", "or replace must be there, and not both")
 	case replaced:
-		m.change, m.whole = value, true
+		m.Change, m.Whole = value, true
 	case patch[0] != '{':
 		f.faultf("patch", "must be an object; use replace for another value")
 	default:
-		m.change = patch
+		m.Change = patch
 	}
 }
 
-func readEnd(f *fields) *ending {
+func readEnd(f *fields) *Ending {
 	outcome, ok := f.text("outcome")
 	if !ok {
 		f.faultf("outcome", "is missing")
@@ -325,15 +333,15 @@ func readEnd(f *fields) *ending {
 	result, _ := f.value("result")
 	after, retry := f.whole("retry_after_ms", 0, maxRetry)
 	wait := readWait(f)
-	e := &ending{next: stint.Next{Headline: oneLine(headline)}}
-	end := func(s stint.Status) { e.next.End = &stint.End{Outcome: s, Reason: oneLine(reason), Result: result} }
+	e := &Ending{Next: stint.Next{Headline: OneLine(headline)}}
+	end := func(s stint.Status) { e.Next.End = &stint.End{Outcome: s, Reason: OneLine(reason), Result: result} }
 	switch outcome {
 	case "continue":
 	case "wait":
 		if wait == nil {
 			f.faultf("wait", "is missing; it says what the session waits for")
 		}
-		e.next.Wait = wait
+		e.Next.Wait = wait
 	case "complete":
 		end(stint.Completed)
 	case "fail":
@@ -342,10 +350,10 @@ func readEnd(f *fields) *ending {
 			if reason == "" {
 				reason = "the agent asked for another attempt"
 			}
-			e.err = stint.Retry(time.Duration(after)*time.Millisecond, errors.New(oneLine(reason)))
+			e.Err = stint.Retry(time.Duration(after)*time.Millisecond, errors.New(OneLine(reason)))
 		}
 	default:
-		f.faultf("outcome", "is %q; it must be one of: continue, wait, complete, fail", clip(outcome, 40))
+		f.faultf("outcome", "is %q; it must be one of: continue, wait, complete, fail", Clip(outcome, 40))
 	}
 	return e
 }
@@ -357,7 +365,7 @@ func readWait(f *fields) *stint.Wait {
 	}
 	w := &stint.Wait{For: oneOf(in, "for", "", stint.ForMessage, stint.ForTime)}
 	what, _ := in.text("what")
-	w.What = oneLine(what)
+	w.What = OneLine(what)
 	if until, ok := in.text("until"); ok {
 		t, err := time.Parse(time.RFC3339, until)
 		if err != nil {
@@ -379,93 +387,8 @@ func readWait(f *fields) *stint.Wait {
 	return w
 }
 
-// Lines of stint, in the order in which their members are written.
-type (
-	loopLine struct {
-		Type    string            `json:"type"`
-		V       int               `json:"v"`
-		Session sessionPart       `json:"session"`
-		Line    int               `json:"line"`
-		Loop    int               `json:"loop"`
-		Attempt int               `json:"attempt"`
-		Epoch   int64             `json:"epoch"`
-		State   json.RawMessage   `json:"state"`
-		Inbox   []inboxPart       `json:"inbox"`
-		Steps   []json.RawMessage `json:"steps"`
-	}
-	sessionPart struct {
-		ID     string            `json:"id"`
-		Name   string            `json:"name"`
-		Agent  string            `json:"agent"`
-		Labels map[string]string `json:"labels"`
-	}
-	inboxPart struct {
-		ID     string            `json:"id"`
-		Kind   stint.MessageKind `json:"kind"`
-		From   stint.Actor       `json:"from"`
-		At     string            `json:"at"`
-		Body   json.RawMessage   `json:"body,omitempty"`
-		Text   *string           `json:"text,omitempty"`
-		Base64 *string           `json:"base64,omitempty"`
-	}
-	proceedLine struct {
-		Type string `json:"type"`
-		ID   int64  `json:"id"`
-		Key  string `json:"key"`
-		Step string `json:"step"`
-	}
-	resultLine struct {
-		Type   string          `json:"type"`
-		ID     int64           `json:"id"`
-		Result json.RawMessage `json:"result"`
-		Cached bool            `json:"cached"`
-	}
-	errorLine struct {
-		Type     string `json:"type"`
-		ID       int64  `json:"id"`
-		Error    string `json:"error"`
-		Definite bool   `json:"definite,omitempty"`
-		Cached   bool   `json:"cached"`
-	}
-	parkLine struct {
-		Type   string `json:"type"`
-		ID     int64  `json:"id"`
-		Reason string `json:"reason"`
-	}
-)
-
-// encode writes v as one line. Raw JSON in it loses its white space and nothing else.
-func encode(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, stint.Internal.Errorf("", "a line for the agent: %w", err)
-	}
-	return buf.Bytes(), nil
-}
-
-func inboxParts(inbox []stint.Message) []inboxPart {
-	parts := make([]inboxPart, len(inbox))
-	for i, m := range inbox {
-		p := inboxPart{ID: m.ID, Kind: m.Kind, From: m.From, At: m.At.UTC().Format(time.RFC3339Nano)}
-		switch {
-		case jsonx.Check(m.Body, jsonx.Limits{}) == nil:
-			p.Body = m.Body
-		case utf8.Valid(m.Body):
-			s := string(m.Body)
-			p.Text = &s
-		default:
-			s := base64.StdEncoding.EncodeToString(m.Body)
-			p.Base64 = &s
-		}
-		parts[i] = p
-	}
-	return parts
-}
-
-// clip cuts a text for a message about it.
-func clip(s string, runes int) string {
+// Clip cuts a text to so many runes, for a message about it.
+func Clip(s string, runes int) string {
 	for i := range s {
 		if runes--; runes < 0 {
 			return s[:i] + "…"
@@ -474,7 +397,7 @@ func clip(s string, runes int) string {
 	return s
 }
 
-// oneLine puts a text of several lines on one.
-func oneLine(s string) string {
+// OneLine puts a text of several lines on one.
+func OneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 }
