@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,12 +13,32 @@ import (
 	"github.com/stint-dev/stint/store/mem"
 )
 
-// slowKey is a store that takes three seconds for a family's key.
-type slowKey struct{ *mem.Store }
+// laggard is a store that takes three seconds for a family's key, and a moment for each
+// commit, one after the other.
+type laggard struct {
+	*mem.Store
+	mu   sync.Mutex
+	last chan struct{} // closed when the newest commit is done
+}
 
-func (s *slowKey) FamilyKey(ctx context.Context, family stint.ID) ([]byte, error) {
+func (s *laggard) FamilyKey(ctx context.Context, family stint.ID) ([]byte, error) {
 	<-time.After(3 * time.Second)
 	return s.Store.FamilyKey(ctx, family)
+}
+
+func (s *laggard) Append(ctx context.Context, l stint.Lease, b stint.Batch, done func(error)) {
+	s.mu.Lock()
+	before, mine := s.last, make(chan struct{})
+	s.last = mine
+	s.mu.Unlock()
+	go func() {
+		defer close(mine)
+		if before != nil {
+			<-before
+		}
+		<-time.After(1500 * time.Millisecond)
+		s.Store.Append(ctx, l, b, done)
+	}()
 }
 
 // TestAMessageIsTakenOnce: a message that has left the driver's list for its entry to
@@ -38,7 +59,7 @@ func TestAMessageIsTakenOnce(t *testing.T) {
 					}
 					return stint.Next{Wait: &stint.Wait{For: stint.ForMessage}}, nil
 				})
-				e, err := engine.New(r.t.Context(), &slowKey{r.store.Store}, engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
+				e, err := engine.New(r.t.Context(), &laggard{Store: r.store.Store}, engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
 				if err != nil {
 					r.t.Fatal(err)
 				}
