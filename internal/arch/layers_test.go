@@ -45,7 +45,6 @@ func layers() []row {
 		{pkg: "internal/proc", is: "child processes and all of their descendants"},
 		{pkg: "internal/safedial", is: "connections to addresses that somebody else chose"},
 		{pkg: "internal/term", is: "what the terminal can show"},
-		{pkg: "internal/config", is: "stint.yaml, read strictly", may: may(root, "internal/jsonx")},
 
 		// Stores keep; they interpret nothing.
 		{pkg: "store/mem", is: "a store in memory", may: may(root)},
@@ -69,6 +68,7 @@ func layers() []row {
 		{pkg: "tool/exec", is: "programs as tools", may: may(root, "tool", "internal/proc", "internal/jsonx")},
 		{pkg: "tool/http", is: "requests as tools", may: may(root, "tool", "internal/safedial", "internal/jsonx")},
 		{pkg: "tool/mcp", is: "tools of MCP servers", may: may(root, "tool", "internal/proc", "internal/safedial", "internal/jsonx")},
+		{pkg: "internal/config", is: "stint.yaml, read strictly; it asks the tools whether there can be one", may: may(root, "internal/safedial", "tool", "tool/exec", "tool/http")},
 		{pkg: "agent/llm", is: "a model with tools, as an agent", may: may(root, "model", "tool")},
 		{pkg: "internal/protocol", is: "what agents in other languages say, which of it may follow which, and what it does to the state", may: may(root, "internal/jsonx")},
 		{pkg: "agent/exec", is: "any program, as an agent", may: may(root, "model", "tool", "internal/proc", "internal/jsonx", "internal/protocol", "internal/faultpoint")},

@@ -34,16 +34,17 @@ type File struct {
 
 // Agent is how the sessions of one name run: everything the file says, defaults
 // filled in. Empty maps and slices are nil, so that equal agents are deeply equal.
+// What a kind has no use for is zero.
 type Agent struct {
 	Name        string                  `json:"name"`
-	Kind        string                  `json:"kind"` // [KindExec]
-	Command     []string                `json:"command"`
-	Protocol    Protocol                `json:"protocol"`
-	Dir         string                  `json:"dir"`               // joined to the file's folder
+	Kind        string                  `json:"kind"` // [KindExec], [KindLLM], [KindHTTP] or [KindCLI]
+	Command     []string                `json:"command,omitempty"`
+	Protocol    Protocol                `json:"protocol,omitempty"`
+	Dir         string                  `json:"dir"`               // joined to the file's folder, which it is where a kind has no key dir
 	Env         map[string]string       `json:"env,omitempty"`     // literal, "env:NAME" or "file:PATH" with the path joined to the file's folder
 	Pass        []string                `json:"pass,omitempty"`    // names copied from stint's environment, sorted
-	Keep        Keep                    `json:"keep"`              // how long a process lives
-	Effect      stint.Effect            `json:"effect"`            // of the one step under protocol none
+	Keep        Keep                    `json:"keep,omitempty"`    // how long a process lives
+	Effect      stint.Effect            `json:"effect,omitempty"`  // of the one step under protocol none
 	Effects     map[string]stint.Effect `json:"effects,omitempty"` // by step name; wins over what the program declares
 	InDoubt     map[string]InDoubt      `json:"in_doubt,omitempty"`
 	Output      int64                   `json:"output"` // bytes of output kept for each loop
@@ -53,20 +54,29 @@ type Agent struct {
 	Concurrency int                     `json:"concurrency,omitempty"` // sessions of this agent at once in the store; 0: as many as there is room for
 	Done        string                  `json:"done,omitempty"`        // a condition for [CompileDone]; empty: the program says when it is done
 	Pin         Pin                     `json:"pin"`
-	Labels      map[string]string       `json:"labels,omitempty"`
-	Description string                  `json:"description,omitempty"` // one line for people
+
+	About
+	Kinds
 }
 
-// KindExec is the kind of agent that is a program.
-const KindExec = "exec"
+// About is what an agent says to people.
+type About struct {
+	Labels      map[string]string `json:"labels,omitempty"`
+	Description string            `json:"description,omitempty"` // one line
+}
 
 // Protocol is how stint and a program talk.
 type Protocol string
 
-// The protocols of exec agents.
+// The protocols: the first two are those of exec agents, the others of cli agents.
 const (
-	JSONL Protocol = "jsonl" // JSON lines on stdin and stdout
-	None  Protocol = "none"  // stdout is the log, the exit code the outcome
+	JSONL    Protocol = "jsonl" // JSON lines on stdin and stdout
+	None     Protocol = "none"  // stdout is the log, the exit code the outcome
+	Codex    Protocol = "codex"
+	Claude   Protocol = "claude"
+	OpenCode Protocol = "opencode"
+	Gemini   Protocol = "gemini"
+	ACP      Protocol = "acp" // the Agent Client Protocol
 )
 
 // Keep is how long the process of an agent lives.
@@ -130,7 +140,7 @@ type Retry struct {
 	Jitter   float64       `json:"jitter"` // 0 to 1
 }
 
-// defaults is an agent as it is before the file says anything, and the default
+// defaults is an exec agent as it is before the file says anything, and the default
 // number of sessions at once.
 func defaults() (a Agent, concurrency int) {
 	return Agent{
@@ -143,6 +153,26 @@ func defaults() (a Agent, concurrency int) {
 		Retry:    Retry{Attempts: 5, Initial: time.Second, Factor: 2, Max: time.Minute, Jitter: 0.2},
 		Pin:      PinWarn,
 	}, 16
+}
+
+// defaultsOf is defaults for any kind.
+func defaultsOf(kind string) Agent {
+	a, _ := defaults()
+	if kind == KindExec {
+		return a
+	}
+	a.Protocol, a.Keep, a.Effect = "", "", ""
+	switch kind {
+	case KindCLI:
+		a.CLI = &CLI{Hold: 30 * time.Minute}
+		return a
+	case KindLLM:
+		a.LLM = &LLM{MaxTokens: 8192, Cache: true, Context: Context{Window: 200_000, Compact: 0.8, Excerpt: 32 << 10}}
+	case KindHTTP:
+		a.HTTP = &HTTP{Timeout: 5 * time.Minute, Idle: time.Minute}
+	}
+	a.Output, a.Grace = 0, 0
+	return a
 }
 
 // Limits returns the limits of a session created at the given time.
@@ -209,7 +239,7 @@ func Load(path string) (*File, error) {
 	if err != nil {
 		return nil, &stint.Error{Code: stint.Invalid, Op: "config", Err: err, Hint: "it must be a file that this user may read"}
 	}
-	f, err := parse(path, filepath.Dir(abs), b)
+	f, err := parse(path, filepath.Dir(abs), b, readPlain)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +275,7 @@ func Outline(path string) (f *File, ok bool) {
 	case len(lines) > 1 || !strings.HasPrefix(string(lines[0]), "store"):
 		return nil, false
 	}
-	line, err := parse(path, d.dir, bytes.TrimSuffix(lines[0], []byte("\r")))
+	line, err := parse(path, d.dir, bytes.TrimSuffix(lines[0], []byte("\r")), nil)
 	if err != nil {
 		return nil, false
 	}
@@ -264,14 +294,21 @@ func read(path string) ([]byte, error) {
 }
 
 // Parse reads the bytes of a file called name, which messages mention and to
-// whose folder relative paths are joined; nothing is opened. Every problem is
-// [stint.Invalid], its cause a [Problems] with all of them. It never panics.
+// whose folder relative paths are joined; nothing is opened, so a text or a schema
+// that the file has in another one is an error. Every problem is [stint.Invalid], its
+// cause a [Problems] with all of them. It never panics.
 func Parse(name string, b []byte) (*File, error) {
-	return parse(name, filepath.Dir(name), b)
+	return parse(name, filepath.Dir(name), b, nil)
 }
 
-func parse(name, dir string, b []byte) (*File, error) {
-	d := &decoder{src: newSource(name, b), dir: dir}
+// ParseWith is Parse, but texts and schemas may stand in other files, which readFile
+// reads: it is called with a path that is joined to the folder of name.
+func ParseWith(name string, b []byte, readFile func(path string) ([]byte, error)) (*File, error) {
+	return parse(name, filepath.Dir(name), b, readFile)
+}
+
+func parse(name, dir string, b []byte, readFile func(string) ([]byte, error)) (*File, error) {
+	d := &decoder{src: newSource(name, b), dir: dir, read: readFile}
 	f := &File{Path: name}
 	if root := d.src.document(); root != nil {
 		d.file(root, f)

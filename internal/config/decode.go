@@ -14,8 +14,10 @@ import (
 // decoder reads nodes into values. Its methods report what is wrong to the
 // source and go on, so that one reading finds all problems.
 type decoder struct {
-	src *source
-	dir string // relative paths of the file are joined to it
+	src       *source
+	dir       string                            // relative paths of the file are joined to it
+	read      func(path string) ([]byte, error) // for texts in other files; nil: nothing is opened
+	providers map[string]Provider
 }
 
 // member is one key of a section and how its value is read.
@@ -75,10 +77,23 @@ func (d *decoder) each(n *node, path, what string, fn func(key, value *node, pat
 
 // section reads a mapping with known keys and returns those that were given.
 func (d *decoder) section(n *node, path, what string, members []member) map[string]*node {
+	return d.sectionOr(n, path, what, members, func(string) (why, hint string) { return "", "" })
+}
+
+// sectionOr is section where stranger says what is wrong with some keys that are not
+// known, as belonging elsewhere.
+func (d *decoder) sectionOr(n *node, path, what string, members []member, stranger func(key string) (why, hint string)) map[string]*node {
 	given := map[string]*node{}
 	d.each(n, path, what, func(key, value *node, at string) {
 		i := slices.IndexFunc(members, func(m member) bool { return m.name == key.text })
 		if i < 0 {
+			if sensitive(key.text) {
+				d.src.hide(value)
+			}
+			if why, hint := stranger(key.text); why != "" {
+				d.fail(key, at, why, hint)
+				return
+			}
 			d.fail(key, at, "there is no such key here", elsewhere(key.text, members))
 			// One that is only misspelt is not missing as well.
 			if near := nearest(key.text, keys(members)); near != "" && given[near] == nil {
@@ -108,11 +123,14 @@ func elsewhere(key string, members []member) string {
 		return "did you mean " + near + "?"
 	}
 	place, name := meant(strings.ToLower(key))
+	if sensitive(key) && slices.Contains(here, "secret") {
+		name = "secret"
+	}
 	if slices.Contains(here, name) {
 		return "did you mean " + name + "?"
 	}
-	if name == "" {
-		place, name = placeOf(key)
+	if p, k := placeOf(key); name == "" || k == key {
+		place, name = p, k
 	}
 	if name != "" {
 		return "did you mean " + name + " " + place + "?"
@@ -122,25 +140,35 @@ func elsewhere(key string, members []member) string {
 
 // The sections of the file that have known keys, as messages name them.
 const (
-	inFile   = "at the top of the file"
-	inAgent  = "in an agent"
-	inLimits = "under limits"
-	inRetry  = "under retry"
+	inFile     = "at the top of the file"
+	inAgent    = "in an agent"
+	inLimits   = "under limits"
+	inRetry    = "under retry"
+	inContext  = "under context"
+	inRubric   = "under rubric"
+	inProvider = "in a provider, under providers"
+	inTool     = "in a tool"
 )
 
 // placeOf returns where in the file there is a key of that name, or one like it.
 func placeOf(key string) (place, name string) {
 	var d decoder // the members are only listed
-	var f File
-	var a Agent
 	all := []struct {
 		place string
 		keys  []string
 	}{
-		{inFile, keys(d.fileMembers(&f))},
-		{inAgent, keys(d.agentMembers(&a))},
-		{inLimits, keys(d.limitMembers(&a.Bounds))},
-		{inRetry, keys(d.retryMembers(&a.Retry))},
+		{inFile, keys(d.fileMembers(&File{}))},
+		{inAgent, nil},
+		{inLimits, keys(d.limitMembers(&Bounds{}))},
+		{inRetry, keys(d.retryMembers(&Retry{}))},
+		{inContext, keys(d.contextMembers(&Context{}))},
+		{inProvider, keys(d.providerMembers(&Provider{}))},
+		{inRubric, keys(d.rubricMembers(&Rubric{}))},
+		{inTool, slices.Concat(keys(d.execToolMembers(&ExecTool{})), keys(d.httpToolMembers(&HTTPTool{})), keys(d.overrideMembers(&ToolRule{})))},
+	}
+	for _, kind := range kinds() {
+		a := defaultsOf(kind)
+		all[1].keys = append(all[1].keys, keys(d.agentMembers(&a, kind))...)
 	}
 	for _, s := range all {
 		if slices.Contains(s.keys, key) {
@@ -176,6 +204,16 @@ func meant(key string) (place, name string) {
 		return inLimits, "cost"
 	case "max_tokens":
 		return inLimits, "tokens"
+	case "api_key", "apikey", "token":
+		return inProvider, "key"
+	case "endpoint", "baseurl", "api_base":
+		return inProvider, "base_url"
+	case "system", "system_prompt":
+		return inAgent, "instructions"
+	case "input_schema", "parameters":
+		return inTool, "args"
+	case "webhook":
+		return inAgent, "url"
 	case "retries", "max_retries":
 		return inRetry, "attempts"
 	}
@@ -231,11 +269,22 @@ func choose[T ~string](d *decoder, n *node, path string, to *T, words ...T) {
 	if near := nearest(n.text, all); near != "" {
 		hint = "did you mean " + near + "?"
 	}
-	what := strings.Join(all, " or ")
-	if last := len(all) - 1; last > 1 {
-		what = strings.Join(all[:last], ", ") + " or " + all[last]
+	d.expected(n, path, or(all), "", hint)
+}
+
+// truth reads true or false.
+func (d *decoder) truth(n *node, path string, to *bool) bool {
+	if n.shape == truth {
+		*to = strings.EqualFold(n.text, "true")
+		return true
 	}
-	d.expected(n, path, what, "", hint)
+	hint := ""
+	if n.shape == text {
+		hint = map[string]string{"yes": "write true", "on": "write true", "no": "write false", "off": "write false",
+			"true": "remove the quotes", "false": "remove the quotes"}[strings.ToLower(n.text)]
+	}
+	d.expected(n, path, "true or false", "", hint)
+	return false
 }
 
 // isNone reports whether a node is the word that lifts a limit.

@@ -6,11 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/stint-dev/stint"
 )
@@ -52,8 +49,8 @@ func FromDefinition(b json.RawMessage) (Agent, error) {
 		err = errors.New("a pinned agent cannot be read: there is more after it")
 	case d.Version != definitionVersion:
 		err = fmt.Errorf("a pinned agent has version %d, known is %d", d.Version, definitionVersion)
-	case d.Kind != KindExec || len(d.Command) == 0:
-		err = fmt.Errorf("a pinned agent is of kind %q with %d words of command", clip(d.Kind, 40), len(d.Command))
+	default:
+		err = d.Agent.complete()
 	}
 	if err != nil {
 		return Agent{}, &stint.Error{Code: stint.Invalid, Op: "config", Err: err,
@@ -61,6 +58,38 @@ func FromDefinition(b json.RawMessage) (Agent, error) {
 	}
 	d.Bounds.DeadlineAt = d.Bounds.DeadlineAt.UTC()
 	return d.Agent, nil
+}
+
+// complete reports a definition without what its kind needs, or with what another
+// kind has.
+func (a *Agent) complete() error {
+	has := func(kind string) bool {
+		switch kind {
+		case KindExec:
+			return a.set() == 0 && len(a.Command) > 0
+		case KindLLM:
+			return a.set() == 1 && a.LLM != nil && a.LLM.Model != ""
+		case KindHTTP:
+			return a.set() == 1 && a.HTTP != nil && a.HTTP.URL != ""
+		case KindCLI:
+			return a.set() == 1 && a.CLI != nil && len(a.Command) > 0
+		}
+		return false
+	}
+	switch {
+	case !slices.Contains(kinds(), a.Kind):
+		return fmt.Errorf("a pinned agent is of kind %q; known are %s", clip(a.Kind, 40), strings.Join(kinds(), ", "))
+	case !has(a.Kind):
+		return fmt.Errorf("a pinned agent is of kind %q with %d words of command, and is not what that kind is", a.Kind, len(a.Command))
+	case a.LLM == nil:
+		return nil
+	}
+	for i := range a.LLM.Tools {
+		if !a.LLM.Tools[i].whole() {
+			return fmt.Errorf("a pinned agent has at %d what is not one tool", i)
+		}
+	}
+	return nil
 }
 
 // Change is one member in which two agents differ, as it would be written in the
@@ -100,113 +129,26 @@ func Diff(a, b Agent) []Change {
 			out = append(out, c)
 		}
 	}
-	return out
+	return met(out)
 }
 
-// written is a member of an agent as a line of text. Members stand in the order of
-// place: that of their key in the file, and below one key that of the keys there.
-type written struct {
-	place, name, value string
-}
-
-// Member is one key of an agent, and its value as it would be written in the file.
-type Member struct {
-	Name  string // "limits.wall", "env.MODE", "command"
-	Value string // "none" for what is not there
-}
-
-// Members returns what the agent is, defaults filled in, in the order of the file.
-func (a *Agent) Members() []Member {
-	var out []Member
-	for _, w := range a.members() {
-		out = append(out, Member{w.name, w.value})
-	}
-	return out
-}
-
-// members writes an agent as lines, each key of the file in its place.
-func (a *Agent) members() []written {
-	var out []written
-	place := 0
-	add := func(name, value string) {
-		place++
-		out = append(out, written{fmt.Sprintf("%02d", place), name, value})
-	}
-	each := func(name string, m map[string]string) {
-		place++
-		for _, k := range slices.Sorted(maps.Keys(m)) {
-			out = append(out, written{fmt.Sprintf("%02d %s", place, k), join(name, k), m[k]})
+// met makes one change of two of the same member, which stand apart where two kinds
+// have a key in common.
+func met(changes []Change) []Change {
+	at := map[string]int{}
+	var out []Change
+	for _, c := range changes {
+		i, twice := at[c.Member]
+		if !twice {
+			at[c.Member] = len(out)
+			out = append(out, c)
+			continue
+		}
+		if c.From != "none" {
+			out[i].From = c.From
+		} else {
+			out[i].To = c.To
 		}
 	}
-	b, r := a.Bounds, a.Retry
-	add("name", quote(a.Name))
-	add("kind", quote(a.Kind))
-	add("command", words(a.Command))
-	add("protocol", string(a.Protocol))
-	add("dir", quote(a.Dir))
-	each("env", texts(a.Env, quote))
-	add("pass", words(a.Pass))
-	add("keep", string(a.Keep))
-	add("effect", string(a.Effect))
-	each("effects", texts(a.Effects, func(e stint.Effect) string { return string(e) }))
-	each("in_doubt", texts(a.InDoubt, InDoubt.written))
-	add("output", formatSize(a.Output))
-	add("limits.wall", orNone(b.Wall, formatDuration))
-	add("limits.idle", orNone(b.Idle, formatDuration))
-	add("limits.deadline", b.deadline())
-	add("limits.loops", orNone(b.Loops, strconv.Itoa))
-	add("limits.steps", orNone(b.Steps, strconv.Itoa))
-	add("limits.cost", orNone(b.Cost, stint.Money.String))
-	add("limits.tokens", orNone(b.Tokens, func(n int64) string { return strconv.FormatInt(n, 10) }))
-	add("on_limit", map[bool]string{true: "stop", false: "wait"}[b.Stop])
-	add("grace", formatDuration(a.Grace))
-	add("retry.attempts", strconv.Itoa(r.Attempts))
-	add("retry.initial", formatDuration(r.Initial))
-	add("retry.factor", strconv.FormatFloat(r.Factor, 'g', -1, 64))
-	add("retry.max", formatDuration(r.Max))
-	add("retry.jitter", strconv.FormatFloat(r.Jitter, 'g', -1, 64))
-	add("concurrency", orNone(a.Concurrency, strconv.Itoa))
-	add("done", orNone(a.Done, quote))
-	add("pin", string(a.Pin))
-	each("labels", texts(a.Labels, quote))
-	add("description", orNone(a.Description, quote))
-	return out
-}
-
-func (b Bounds) deadline() string {
-	if !b.DeadlineAt.IsZero() {
-		return b.DeadlineAt.Format(time.RFC3339Nano)
-	}
-	return orNone(b.DeadlineIn, formatDuration)
-}
-
-func (i InDoubt) written() string {
-	if i.Do == Verify {
-		return "{verify: " + words(i.Verify) + "}"
-	}
-	return string(i.Do)
-}
-
-func words(list []string) string {
-	all := make([]string, len(list))
-	for i, w := range list {
-		all[i] = quote(w)
-	}
-	return "[" + strings.Join(all, ", ") + "]"
-}
-
-func texts[T any](m map[string]T, write func(T) string) map[string]string {
-	out := map[string]string{}
-	for k, v := range m {
-		out[k] = write(v)
-	}
-	return out
-}
-
-func orNone[T comparable](v T, write func(T) string) string {
-	var zero T
-	if v == zero {
-		return "none"
-	}
-	return write(v)
+	return slices.DeleteFunc(out, func(c Change) bool { return c.From == c.To })
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/tool"
 )
 
 // agents generates what Parse could return, and more.
@@ -33,8 +34,7 @@ func agents() *rapid.Generator[config.Agent] {
 			Concurrency: rapid.IntRange(0, 9).Draw(t, "concurrency"),
 			Done:        rapid.String().Draw(t, "done"),
 			Pin:         rapid.SampledFrom([]config.Pin{config.PinWarn, config.PinStrict, config.PinCopy}).Draw(t, "pin"),
-			Labels:      texts(t, "labels", rapid.String()),
-			Description: rapid.String().Draw(t, "description"),
+			About:       config.About{Labels: texts(t, "labels", rapid.String()), Description: rapid.String().Draw(t, "description")},
 			Retry: config.Retry{Attempts: rapid.IntRange(1, 1000).Draw(t, "attempts"), Initial: span.Draw(t, "initial"),
 				Factor: rapid.Float64Range(1, 100).Draw(t, "factor"), Max: span.Draw(t, "max"), Jitter: rapid.Float64Range(0, 1).Draw(t, "jitter")},
 			Bounds: config.Bounds{Wall: span.Draw(t, "wall"), Idle: span.Draw(t, "idle"), Loops: rapid.IntRange(0, 9).Draw(t, "loops"),
@@ -52,7 +52,65 @@ func agents() *rapid.Generator[config.Agent] {
 		case 2:
 			a.Bounds.DeadlineAt = time.UnixMicro(rapid.Int64Range(0, 1<<52).Draw(t, "at")).UTC()
 		}
+		switch a.Kind = rapid.SampledFrom(config.KindNames()).Draw(t, "kind"); a.Kind {
+		case config.KindLLM:
+			a.LLM = models().Draw(t, "llm")
+		case config.KindHTTP:
+			a.HTTP = &config.HTTP{URL: "https://" + rapid.String().Draw(t, "url"), Secret: rapid.String().Draw(t, "secret"), Headers: texts(t, "headers", rapid.String()),
+				Timeout: span.Draw(t, "timeout"), Idle: span.Draw(t, "idle"), AllowPrivate: rapid.Bool().Draw(t, "private")}
+		case config.KindCLI:
+			a.CLI = &config.CLI{Interactive: rapid.Bool().Draw(t, "interactive"), Hold: span.Draw(t, "hold"), Args: rapid.SampledFrom([][]string{nil, {"a"}, {"b", "c d"}}).Draw(t, "args")}
+		}
 		return a
+	})
+}
+
+// models generates what an llm agent may have.
+func models() *rapid.Generator[*config.LLM] {
+	span := rapid.Map(rapid.Int64Range(0, 1<<58), func(n int64) time.Duration { return time.Duration(n) })
+	effect := rapid.SampledFrom([]stint.Effect{stint.Read, stint.Idempotent, stint.Once})
+	approve := rapid.SampledFrom([]tool.Approve{"", tool.Always, tool.Never})
+	schema := rapid.SampledFrom([]json.RawMessage{nil, json.RawMessage(`{"type":"object"}`), json.RawMessage(`{"const":"<\u2028&é` + strings.Repeat("x", 200) + `","maximum":1e400}`)})
+	flag := rapid.Ptr(rapid.Bool(), true)
+	some := rapid.SampledFrom([][]string{nil, {"a"}, {"b", "c d"}})
+	ref := rapid.Custom(func(t *rapid.T) config.ModelRef {
+		name := rapid.StringMatching(`[a-z]{1,3}`).Draw(t, "provider")
+		return config.ModelRef{Model: name + "/" + rapid.String().Draw(t, "model"), Provider: config.Provider{Name: name, API: config.Chat, BaseURL: rapid.String().Draw(t, "base"),
+			Key: rapid.String().Draw(t, "key"), Headers: texts(t, "headers", rapid.String()), Timeout: span.Draw(t, "timeout"), Parallel: rapid.IntRange(0, 9).Draw(t, "parallel")}}
+	})
+	tools := rapid.Custom(func(t *rapid.T) config.ToolSpec {
+		info := config.ToolInfo{Name: rapid.StringMatching(`[a-z]{1,2}`).Draw(t, "name"), Description: rapid.String().Draw(t, "description"), Args: schema.Draw(t, "args"), Effect: effect.Draw(t, "effect"),
+			Approve: approve.Draw(t, "approve"), Parallel: rapid.Bool().Draw(t, "parallel"), Timeout: span.Draw(t, "timeout"), Taints: rapid.Bool().Draw(t, "taints"), Output: rapid.Int64Range(0, 9).Draw(t, "output")}
+		switch rapid.IntRange(0, 4).Draw(t, "tool") {
+		case 0:
+			return config.ToolSpec{Builtin: rapid.SampledFrom([]config.Builtin{config.SleepTool, config.AskTool}).Draw(t, "builtin")}
+		case 1:
+			return config.ToolSpec{Files: &config.FilesTool{Root: rapid.String().Draw(t, "root"), Write: rapid.Bool().Draw(t, "write")}}
+		case 2:
+			return config.ToolSpec{HTTP: &config.HTTPTool{ToolInfo: info, Method: "GET", URL: rapid.String().Draw(t, "url"), Headers: texts(t, "headers", rapid.String()), Allow: some.Draw(t, "allow")}}
+		case 3:
+			return config.ToolSpec{MCP: &config.MCPTools{File: rapid.String().Draw(t, "file"), Servers: some.Draw(t, "servers"), Trust: some.Draw(t, "trust"), Allow: some.Draw(t, "allow")}}
+		}
+		return config.ToolSpec{Exec: &config.ExecTool{ToolInfo: info, Command: []string{rapid.String().Draw(t, "command")}, Shell: rapid.Bool().Draw(t, "shell"), Dir: rapid.String().Draw(t, "dir"),
+			Env: texts(t, "env", rapid.String()), Pass: some.Draw(t, "pass"), Grace: span.Draw(t, "grace")}}
+	})
+	return rapid.Custom(func(t *rapid.T) *config.LLM {
+		l := &config.LLM{ModelRef: ref.Draw(t, "model"), MaxTokens: rapid.Int64Range(1, 9).Draw(t, "max"), Temperature: rapid.Ptr(rapid.Float64Range(0, 2), true).Draw(t, "temperature"),
+			Cache: rapid.Bool().Draw(t, "cache"), Context: config.Context{Window: rapid.Int64Range(1, 9).Draw(t, "window"), Compact: rapid.Float64Range(0, 1).Draw(t, "compact"), Excerpt: rapid.Int64Range(1, 9).Draw(t, "excerpt")},
+			Instructions: rapid.String().Draw(t, "instructions"), Prompt: rapid.String().Draw(t, "prompt"), Interactive: rapid.Bool().Draw(t, "interactive"), Result: schema.Draw(t, "result")}
+		if rapid.Bool().Draw(t, "judged") {
+			l.Rubric = &config.Rubric{ModelRef: ref.Draw(t, "judge"), Text: rapid.String().Draw(t, "rubric"), Rounds: rapid.IntRange(1, 9).Draw(t, "rounds")}
+		}
+		if list := rapid.SliceOfN(tools, 0, 4).Draw(t, "tools"); len(list) > 0 {
+			l.Tools = list
+		}
+		l.Tool = texts(t, "tool", rapid.Custom(func(t *rapid.T) config.ToolRule {
+			return config.ToolRule{Effect: effect.Draw(t, "effect"), Approve: approve.Draw(t, "approve"), Parallel: flag.Draw(t, "parallel"), Timeout: span.Draw(t, "timeout"), Taints: flag.Draw(t, "taints"), Poll: rapid.Bool().Draw(t, "poll")}
+		}))
+		l.Rules = texts(t, "rules", rapid.Custom(func(t *rapid.T) config.Rule {
+			return config.Rule{Off: rapid.Bool().Draw(t, "off"), Warn: rapid.IntRange(0, 3).Draw(t, "warn"), Pause: rapid.IntRange(0, 3).Draw(t, "pause")}
+		}))
+		return l
 	})
 }
 
@@ -118,14 +176,33 @@ func TestFromDefinitionRefuses(t *testing.T) {
 	for def, want := range map[string]string{
 		``:   "cannot be read",
 		`[]`: "cannot be read",
-		`{"v":1,"kind":"exec","command":["a"],"x":1}`:                   `unknown field "x"`,
-		`{"v":1,"kind":"exec","command":["a"],"limits":{"children":3}}`: "children",
-		`{"v":2,"kind":"exec","command":["a"]}`:                         "version 2",
-		`{"kind":"exec","command":["a"]}`:                               "version 0",
-		`{"v":1,"kind":"llm","command":["a"]}`:                          `kind "llm"`,
-		`{"v":1,"kind":"exec"}`:                                         "0 words",
-		`{"v":1,"kind":"exec","command":["a"]} {}`:                      "more after it",
-		`{"v":1,"kind":"exec","command":["a"],"grace_ns":"1m"}`:         "cannot be read",
+		`{"v":1,"kind":"exec","command":["a"],"x":1}`:                                                 `unknown field "x"`,
+		`{"v":1,"kind":"exec","command":["a"],"limits":{"children":3}}`:                               "children",
+		`{"v":2,"kind":"exec","command":["a"]}`:                                                       "version 2",
+		`{"kind":"exec","command":["a"]}`:                                                             "version 0",
+		`{"v":1,"kind":"llm","command":["a"]}`:                                                        `kind "llm"`,
+		`{"v":1,"kind":"exec"}`:                                                                       "0 words",
+		`{"v":1,"kind":"robot","command":["a"]}`:                                                      `kind "robot"`,
+		`{"v":1,"kind":"llm"}`:                                                                        "not what that kind is",
+		`{"v":1,"kind":"llm","llm":{}}`:                                                               "not what that kind is",
+		`{"v":1,"kind":"llm","llm":{"model":"a/b"},"http":{"url":"https://example.com"}}`:             "not what that kind is",
+		`{"v":1,"kind":"http","llm":{"model":"a/b"}}`:                                                 "not what that kind is",
+		`{"v":1,"kind":"http","http":{}}`:                                                             "not what that kind is",
+		`{"v":1,"kind":"exec","command":["a"],"cli":{}}`:                                              "not what that kind is",
+		`{"v":1,"kind":"cli","cli":{}}`:                                                               "not what that kind is",
+		`{"v":1,"kind":"cli","command":["a"]}`:                                                        "not what that kind is",
+		`{"v":1,"kind":"llm","llm":{"model":"a/b","budget":1}}`:                                       `unknown field "budget"`,
+		`{"v":1,"kind":"llm","llm":{"model":"a/b","provider":{"region":"x"}}}`:                        `unknown field "region"`,
+		`{"v":1,"kind":"llm","llm":{"model":"a/b","rubric":{"x":1}}}`:                                 `unknown field "x"`,
+		`{"v":1,"kind":"llm","llm":{"model":"a/b","tools":[{"exec":{"x":1}}]}}`:                       `unknown field "x"`,
+		`{"v":1,"kind":"llm","llm":{"model":"a/b","tools":[{"grpc":{}}]}}`:                            `unknown field "grpc"`,
+		`{"v":1,"kind":"llm","llm":{"model":"a/b","tools":[{}]}}`:                                     "not one tool",
+		`{"v":1,"kind":"llm","llm":{"model":"a/b","tools":[{"builtin":"ask","files":{"root":"."}}]}}`: "not one tool",
+		`{"v":1,"kind":"llm","llm":{"model":"a/b","rules":{"N01":{"do":"x"}}}}`:                       `unknown field "do"`,
+		`{"v":1,"kind":"http","http":{"url":"https://example.com","x":1}}`:                            `unknown field "x"`,
+		`{"v":1,"kind":"cli","command":["a"],"cli":{"x":1}}`:                                          `unknown field "x"`,
+		`{"v":1,"kind":"exec","command":["a"]} {}`:                                                    "more after it",
+		`{"v":1,"kind":"exec","command":["a"],"grace_ns":"1m"}`:                                       "cannot be read",
 	} {
 		_, err := config.FromDefinition(json.RawMessage(def))
 		if stint.CodeOf(err) != stint.Invalid || !strings.Contains(err.Error(), want) {
@@ -222,5 +299,68 @@ func TestDiff(t *testing.T) {
 	}
 	if d := config.Diff(a, a); len(d) != 0 {
 		t.Errorf("an agent differs from itself: %v", d)
+	}
+}
+
+// A change of a tool, a provider or a text in another file is told by its own name.
+func TestDiffOfModels(t *testing.T) {
+	parse := func(text, instructions string) config.Agent {
+		t.Helper()
+		f, err := config.ParseWith("stint.yaml", []byte(text), func(string) ([]byte, error) { return []byte(instructions), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.Agents["a"]
+	}
+	long := strings.Repeat("Sort the issues. ", 20)
+	a := parse(`providers: {near: {api: chat, base_url: http://127.0.0.1/v1}}
+agents: {a: {kind: llm, model: near/x, instructions: {file: a.md}, tools: [sleep, {exec: {name: count, command: [wc]}}], rules: {N01: off}}}
+`, long)
+	b := parse(`providers: {near: {api: chat, base_url: "http://127.0.0.1:8080/v1", headers: {X-Team: a}}}
+agents:
+  a:
+    kind: llm
+    model: near/y
+    temperature: 0
+    context: {excerpt: 64KiB}
+    instructions: {file: a.md}
+    prompt: Begin.
+    result: {schema: {type: object}}
+    tools: [{exec: {name: count, command: [wc, -l], timeout: 90s}}, sleep, files: {}, http: {name: get, url: "https://example.com"}]
+    tool: {count: {effect: read, parallel: false}}
+    rules: {N01: {warn: 3}, N02: off}
+`, long+"Now.")
+	var got []string
+	for _, c := range config.Diff(a, b) {
+		got = append(got, c.String())
+	}
+	want := []string{
+		"model: near/x → near/y",
+		`provider.base_url: "http://127.0.0.1/v1" → "http://127.0.0.1:8080/v1"`,
+		"provider.headers.X-Team: none → a",
+		"temperature: none → 0",
+		"context.excerpt: 32KiB → 64KiB",
+		`instructions: "Sort the issues. Sort the issues. Sort the issues. Sort the…" (340 bytes, SHA-256 083ef5d991fdc99b) → "Sort the issues. Sort the issues. Sort the issues. Sort the…" (344 bytes, SHA-256 5407cb7cf3f8b5c3)`,
+		"prompt: none → Begin.",
+		`result: none → {"type":"object"}`,
+		"tools: [sleep, count] → [sleep, files, count, get]",
+		"tools.count.exec.timeout: none → 1m30s",
+		"tools.count.exec.command: [wc] → [wc, -l]",
+		`tools.files.root: none → "."`,
+		"tools.files.write: none → false",
+		"tools.get.http.name: none → get",
+		"tools.get.http.effect: none → read",
+		"tools.get.http.parallel: none → false",
+		"tools.get.http.timeout: none → 1m",
+		"tools.get.http.taints: none → true",
+		"tools.get.http.method: none → GET",
+		`tools.get.http.url: none → "https://example.com"`,
+		"tool.count.effect: none → read",
+		"tool.count.parallel: none → false",
+		"rules.N01: off → {warn: 3}",
+		"rules.N02: none → off",
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

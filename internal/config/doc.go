@@ -8,8 +8,14 @@
 // passed over: anchors, aliases, tags and merge keys, several documents, and
 // keys that would have no effect beside others.
 //
+// Agents are of four kinds: programs (exec), models with tools (llm), URLs (http) and
+// agents with a command line of their own (cli). A key that a kind has no use for is an
+// error that says what to write instead. Models name a provider, of which the agent gets
+// the whole: two files that describe the same agent give the same definition.
+//
 // What comes out is resolved: defaults are filled in and paths are joined to the
 // folder of the file. [Agent.Definition] is that agent as canonical JSON, which
 // the first entry of a session carries and its hash pins. References to secrets
-// stay references until the agent starts, see [Agent.ResolveEnv].
+// stay references until the agent starts, see [Agent.ResolveEnv], [Provider.Resolve],
+// [HTTP.Resolve] and, for tools, [Resolve].
 package config

@@ -3,14 +3,29 @@ package config
 // KnownKeys lists the keys that each section takes.
 func KnownKeys() map[string][]string {
 	var d decoder
-	var a Agent
-	return map[string][]string{
-		"":       keys(d.fileMembers(&File{})),
-		"agent":  keys(d.agentMembers(&a)),
-		"limits": keys(d.limitMembers(&a.Bounds)),
-		"retry":  keys(d.retryMembers(&a.Retry)),
-		"verify": keys(d.verifyMembers(&a.Command)),
+	all := map[string][]string{
+		"":         keys(d.fileMembers(&File{})),
+		"limits":   keys(d.limitMembers(&Bounds{})),
+		"retry":    keys(d.retryMembers(&Retry{})),
+		"verify":   keys(d.verifyMembers(&[]string{})),
+		"provider": keys(d.providerMembers(&Provider{})),
+		"context":  keys(d.contextMembers(&Context{})),
+		"rubric":   keys(d.rubricMembers(&Rubric{})),
+		"result":   keys(d.resultMembers(nil)),
+		"content":  keys(d.contentMembers(nil)),
+		"rule":     keys(d.ruleMembers(&Rule{})),
+		"tool":     keys(d.toolMembers(&ToolSpec{})),
+		"files":    keys(d.filesMembers(&FilesTool{})),
+		"execTool": keys(d.execToolMembers(&ExecTool{})),
+		"httpTool": keys(d.httpToolMembers(&HTTPTool{})),
+		"mcp":      keys(d.mcpMembers(&MCPTools{})),
+		"override": keys(d.overrideMembers(&ToolRule{})),
 	}
+	for _, kind := range kinds() {
+		a := defaultsOf(kind)
+		all[kind] = keys(d.agentMembers(&a, kind))
+	}
+	return all
 }
 
 var (
@@ -22,4 +37,8 @@ var (
 	FormatSize     = formatSize
 	Nearest        = nearest
 	Defaults       = defaults
+	DefaultsOf     = defaultsOf
+	KindNames      = kinds
+	RuleNames      = ruleNames
+	BuiltIn        = builtIn
 )

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +83,22 @@ func files(t *testing.T, folder string) map[string][]byte {
 	return out
 }
 
+// content reads the files that the files of testdata name: those of testdata/content,
+// and one that is too large.
+func content(path string) ([]byte, error) {
+	if path == "large.md" {
+		return bytes.Repeat([]byte("x"), 1<<20), nil
+	}
+	if filepath.IsAbs(path) {
+		return nil, &os.PathError{Op: "open", Path: path, Err: os.ErrPermission}
+	}
+	path = filepath.Join("testdata", "content", path)
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, &os.PathError{Op: "open", Path: path, Err: errors.New("it is a folder")}
+	}
+	return os.ReadFile(path)
+}
+
 // golden compares got with a file, or writes it under -update.
 func golden(t *testing.T, path string, got []byte) {
 	t.Helper()
@@ -102,7 +120,7 @@ func golden(t *testing.T, path string, got []byte) {
 func TestGood(t *testing.T) {
 	for name, b := range files(t, "good") {
 		t.Run(name, func(t *testing.T) {
-			f, err := config.Parse("stint.yaml", b)
+			f, err := config.ParseWith("stint.yaml", b, content)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +143,7 @@ func TestGood(t *testing.T) {
 func TestBad(t *testing.T) {
 	for name, b := range files(t, "bad") {
 		t.Run(name, func(t *testing.T) {
-			f, err := config.Parse("stint.yaml", b)
+			f, err := config.ParseWith("stint.yaml", b, content)
 			if err == nil || f != nil {
 				t.Fatalf("accepted: %+v", f)
 			}
@@ -227,12 +245,14 @@ func TestExample(t *testing.T) {
 	if len(f.Agents) != 1 || f.Agents["hello"].Protocol != config.None {
 		t.Errorf("got %+v", f.Agents)
 	}
-	// What stands there as a comment must be right too.
+	// What stands there as a comment must be right too: a key, and what is below one.
 	var all []string
+	inside := false
 	for line := range strings.Lines(text) {
 		trimmed := strings.TrimLeft(line, " ")
-		if rest, ok := strings.CutPrefix(trimmed, "# "); ok && (strings.HasPrefix(rest, "  ") || strings.HasPrefix(rest, "triage:") ||
-			strings.HasPrefix(rest, "store:") || strings.HasPrefix(rest, "concurrency:")) {
+		rest, comment := strings.CutPrefix(trimmed, "# ")
+		key := regexp.MustCompile(`^(triage|reader|review|coder|store|concurrency|providers):`).MatchString(rest)
+		if inside = comment && (key || inside && strings.HasPrefix(rest, "  ")); inside {
 			line = line[:len(line)-len(trimmed)] + rest
 		}
 		all = append(all, line)
@@ -242,16 +262,40 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	triage := f.Agents["triage"]
-	if f.Store == "" || triage.Concurrency != 2 || triage.Description != "" {
+	if f.Store == "" || triage.Concurrency != 2 || triage.Description != "" || len(f.Agents) != 5 {
 		t.Errorf("the commented lines were not read: %+v", f)
 	}
 	// It shows every key, and the default where there is one.
-	plain, _ := config.Parse("stint.yaml", []byte("agents: {triage: {kind: exec, command: [python3, triage.py]}}"))
-	for _, c := range config.Diff(plain.Agents["triage"], triage) {
-		switch c.Member {
-		case "env.MODE", "env.GITHUB_TOKEN", "env.API_KEY", "pass", "effects.list_issues", "in_doubt.charge", "concurrency", "done", "labels.team":
-		default:
-			t.Errorf("the example is not the default: %s", c)
+	plain, err := config.Parse("stint.yaml", []byte(`agents:
+  triage: {kind: exec, command: [python3, triage.py]}
+  reader: {kind: llm, model: anthropic/claude-sonnet-5}
+  review: {kind: http, url: https://example.com/agent}
+  coder: {kind: cli, protocol: codex}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]string{
+		"triage": "env.MODE env.GITHUB_TOKEN env.API_KEY pass effects.list_issues in_doubt.charge concurrency done labels.team",
+		"reader": "temperature instructions prompt result rubric. tools tool.docs__search. rules.N02",
+		"review": "secret headers.X-Team",
+		"coder":  "args",
+	}
+	for name, members := range shown {
+		for _, c := range config.Diff(plain.Agents[name], f.Agents[name]) {
+			if !slices.ContainsFunc(strings.Fields(members), func(m string) bool {
+				return c.Member == m || (strings.HasSuffix(m, ".") || m == "tools") && strings.HasPrefix(c.Member, m)
+			}) {
+				t.Errorf("%s of the example is not the default: %s", name, c)
+			}
+		}
+	}
+	for kind, name := range map[string]string{config.KindLLM: "reader", config.KindHTTP: "review", config.KindCLI: "coder"} {
+		common := config.KnownKeys()[config.KindExec]
+		for _, key := range config.KnownKeys()[kind] {
+			if !slices.Contains(common, key) && !strings.Contains(text, "#   "+key+":") {
+				t.Errorf("%s of the example does not show %s", name, key)
+			}
 		}
 	}
 }
@@ -275,8 +319,26 @@ func FuzzParse(f *testing.F) {
 			f.Add([]byte(s))
 		}
 	}
+	for _, s := range []string{
+		"agents: {a: {kind: llm, model: script/x, result: {schema: {type: [object, 'null'], maximum: -0.0e+5}}, tools: [exec: {name: a, command: ['{{a}}{b}'], args: {type: object, properties: {b: {}}}}]}}",
+		"agents: {a: {kind: llm, model: script/x, tools: [{http: {name: a, args: {type: object}, url: 'https://a/{b}?c={b}'}}, mcp: {file: a, trust: [b]}], tool: {a__b: {poll: true}}, rules: {N05: {pause: 2}}}}",
+		"providers: {a: {api: chat, base_url: 'http://[::1]:1/v1', key: file:x, headers: {A: env:B}}}\nagents: {a: {kind: llm, model: a/b/c, prompt: {file: a.md}, rubric: {text: {file: a.md}}}}",
+		"agents: {a: {kind: http, url: 'http://127.0.0.1/?a=b', allow_private: true, secret: env:A}, b: {kind: cli, protocol: acp, command: [a], hold: 1ns}}",
+		"providers:\n  a:\n    key: |2-\n        x\n      y\n    headers: {Authorization: \"a\\x41\"}\n",
+	} {
+		f.Add([]byte(s))
+	}
+	known := func(path string) ([]byte, error) {
+		switch filepath.ToSlash(path) {
+		case "prompts/triage.md", "a.md":
+			return []byte("Be brief.\r\n"), nil
+		case "schema.json":
+			return []byte(`{"type": "object", "maximum": 1e400}`), nil
+		}
+		return nil, os.ErrNotExist
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		file, err := config.Parse("stint.yaml", b)
+		file, err := config.ParseWith("stint.yaml", b, known)
 		if err != nil {
 			checkError(t, err)
 			return

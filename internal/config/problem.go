@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -75,6 +76,7 @@ type source struct {
 	text     string
 	lines    []string
 	secret   *regexp.Regexp
+	hidden   map[int][][2]int // by line, from one column up to another: values that nobody may see
 	problems []Problem
 }
 
@@ -89,6 +91,9 @@ func (s *source) add(line, column int, path, text, hint string) {
 	line, column = min(max(line, 1), len(s.lines)), max(column, 1)
 	s.problems = append(s.problems, Problem{File: s.name, Line: line, Column: column, Path: path, Text: text, Hint: hint})
 }
+
+// count is how many problems there are so far.
+func (s *source) count() int { return len(s.problems) }
 
 // err returns all problems as one error, or nil.
 func (s *source) err() error {
@@ -120,7 +125,13 @@ func (s *source) hint() string {
 // the part around the column.
 func (s *source) excerpt(line, column int) string {
 	const before, width = 60, 100
-	text := []rune(printable(s.mask(strings.TrimSuffix(s.lines[line-1], "\r"))))
+	raw := []rune(strings.TrimSuffix(s.lines[line-1], "\r"))
+	for _, span := range s.hidden[line] {
+		for i := span[0] - 1; i < min(span[1]-1, len(raw)); i++ {
+			raw[i] = '•'
+		}
+	}
+	text := []rune(printable(s.mask(string(raw))))
 	at := min(column-1, len(text))
 	lead := ""
 	if at > before {
@@ -132,6 +143,37 @@ func (s *source) excerpt(line, column int) string {
 	}
 	gutter := fmt.Sprintf("%5d", line)
 	return fmt.Sprintf("%s | %s%s%s\n%*s | %*s^", gutter, lead, string(text), tail, len(gutter), "", at+utf8.RuneCountInString(lead), "")
+}
+
+// hide keeps a value out of excerpts: its text where that stands as it is, else all to
+// the end of the line. No problem of a text of several lines is reported in these.
+func (s *source) hide(n *node) {
+	if s.hidden == nil {
+		s.hidden = map[int][][2]int{}
+	}
+	switch n.shape {
+	case list:
+		for _, item := range n.items {
+			s.hide(item)
+		}
+		return
+	case mapping:
+		for _, p := range n.pairs {
+			s.hide(p.value)
+		}
+		return
+	}
+	to := math.MaxInt
+	if runes := []rune(s.lines[min(n.line, len(s.lines))-1]); n.column <= len(runes) && !n.block {
+		from, length := string(runes[n.column-1:]), utf8.RuneCountInString(n.text)
+		switch {
+		case n.quoted && len(from) > 0 && strings.HasPrefix(from[1:], n.text+from[:1]):
+			to = n.column + length + 2
+		case !n.quoted && strings.HasPrefix(from, n.text):
+			to = n.column + length
+		}
+	}
+	s.hidden[n.line] = append(s.hidden[n.line], [2]int{n.column, to})
 }
 
 // mask hides what looks like a secret, leaving its length.

@@ -46,12 +46,19 @@ func at(t *testing.T, s object, path ...string) object {
 // Every key that the parser knows is in the schema, and the other way round.
 func TestSchemaKeys(t *testing.T) {
 	s := schema(t)
+	def := func(path ...string) object { t.Helper(); return at(t, s, append([]string{"$defs"}, path...)...) }
+	second := func(o object) object { return o["anyOf"].([]any)[1].(object) }
 	sections := map[string]object{
-		"":       s,
-		"agent":  at(t, s, "$defs", "agent"),
-		"limits": at(t, s, "$defs", "limits"),
-		"retry":  at(t, s, "$defs", "retry"),
-		"verify": at(t, s, "$defs", "agent", "properties", "in_doubt", "additionalProperties")["anyOf"].([]any)[1].(object),
+		"":        s,
+		"verify":  second(at(t, def("inDoubt"), "additionalProperties")),
+		"rule":    second(def("rule")),
+		"tool":    second(def("tool")),
+		"files":   at(t, second(def("tool")), "properties", "files"),
+		"mcp":     at(t, second(def("tool")), "properties", "mcp"),
+		"content": second(def("content")),
+	}
+	for _, name := range append(config.KindNames(), "limits", "retry", "provider", "context", "rubric", "result", "execTool", "httpTool", "override") {
+		sections[name] = def(name)
 	}
 	known := config.KnownKeys()
 	if len(known) != len(sections) {
@@ -80,7 +87,7 @@ func TestSchemaDefaults(t *testing.T) {
 			t.Errorf("%v: the schema says %v, the parser %v", path, got, want)
 		}
 	}
-	agent := func(key string, want any) { t.Helper(); check(want, "$defs", "agent", "properties", key) }
+	agent := func(key string, want any) { t.Helper(); check(want, "$defs", "exec", "properties", key) }
 	limit := func(key string, want any) { t.Helper(); check(want, "$defs", "limits", "properties", key) }
 	retry := func(key string, want any) { t.Helper(); check(want, "$defs", "retry", "properties", key) }
 	check(float64(concurrency), "properties", "concurrency")
@@ -107,6 +114,34 @@ func TestSchemaDefaults(t *testing.T) {
 	retry("factor", a.Retry.Factor)
 	retry("max", span(a.Retry.Max))
 	retry("jitter", a.Retry.Jitter)
+	of := func(section string, want map[string]any) {
+		t.Helper()
+		for key, v := range want {
+			check(v, "$defs", section, "properties", key)
+		}
+	}
+	l, h, c := config.DefaultsOf(config.KindLLM).LLM, config.DefaultsOf(config.KindHTTP).HTTP, config.DefaultsOf(config.KindCLI)
+	of("llm", object{"max_tokens": float64(l.MaxTokens), "cache": l.Cache, "interactive": l.Interactive, "pin": "warn", "on_limit": "wait"})
+	of("context", object{"window": float64(l.Context.Window), "compact": l.Context.Compact, "excerpt": config.FormatSize(l.Context.Excerpt)})
+	of("http", object{"timeout": span(h.Timeout), "idle": span(h.Idle), "allow_private": h.AllowPrivate, "pin": "warn"})
+	of("cli", object{"interactive": c.CLI.Interactive, "hold": span(c.CLI.Hold), "output": config.FormatSize(c.Output), "grace": "90s", "pin": "warn"})
+	for name, p := range config.BuiltIn() {
+		if name != "script" {
+			of("provider", object{"timeout": span(p.Timeout), "parallel": float64(p.Parallel)})
+		}
+	}
+	f, err := config.Parse("stint.yaml", []byte("agents: {a: {kind: llm, model: script/x, rubric: {text: x}, tools: [files: {}, exec: {name: a, command: [a]}, http: {name: b, url: \"https://example.com\"}]}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l = f.Agents["a"].LLM
+	x, r := l.Tools[1].Exec, l.Tools[2].HTTP
+	of("rubric", object{"rounds": float64(l.Rubric.Rounds)})
+	of("execTool", object{"parallel": x.Parallel, "taints": x.Taints, "shell": x.Shell, "dir": x.Dir})
+	of("httpTool", object{"parallel": r.Parallel, "taints": r.Taints, "method": r.Method, "timeout": span(r.Timeout)})
+	if x.Effect != "once" || l.Tools[0].Files.Write || l.Tools[0].Files.Root != "." {
+		t.Errorf("got %+v, %+v", x, l.Tools[0].Files)
+	}
 }
 
 // Whatever the parser takes the schema takes, and what is wrong in form both refuse.
@@ -136,7 +171,8 @@ func TestSchemaAgrees(t *testing.T) {
 	if why := validate([]byte(config.Example())); why != "" {
 		t.Errorf("the example: %s", why)
 	}
-	for _, name := range []string{"unknown-keys", "types", "types2", "null", "text", "list", "store-path", "store-postgres", "store-empty", "many", "windows"} {
+	for _, name := range []string{"unknown-keys", "types", "types2", "null", "text", "list", "store-path", "store-postgres", "store-empty", "many", "windows",
+		"kinds", "kinds-keys-llm", "kinds-keys-other", "models", "providers", "references", "content", "schemas", "rubric-rules", "tools", "tools-mcp", "tools-exec", "tools-http", "overrides", "http-cli"} {
 		if why := validate(files(t, "bad")[name]); why == "" {
 			t.Errorf("bad/%s: the schema takes it", name)
 		}
@@ -157,11 +193,40 @@ func TestSchemaAgrees(t *testing.T) {
 			t.Errorf("%s: the schema takes it", line)
 		}
 	}
+	for kind, lines := range ofKinds() {
+		head := "agents:\n  a:\n    kind: " + kind + "\n    " + map[string]string{"llm": "model: anthropic/a", "http": "url: https://example.com", "cli": "protocol: codex"}[kind] + "\n    "
+		if why := validate([]byte(head)); why != "" {
+			t.Errorf("%s: the schema refuses it: %s", head, why)
+		}
+		for _, line := range lines {
+			b := []byte(head + line + "\n")
+			if _, err := config.Parse("stint.yaml", b); err == nil {
+				t.Errorf("%s: %s: the parser takes it", kind, line)
+			}
+			if why := validate(b); why == "" {
+				t.Errorf("%s: %s: the schema takes it", kind, line)
+			}
+		}
+	}
 	for _, name := range []string{"../../x", "", "a b", "-rf", "Triage", "tríage", strings.Repeat("a", 65)} {
 		b := fmt.Appendf(nil, "agents: {%q: {kind: exec, command: [a]}}", name)
 		if _, err := config.Parse("stint.yaml", b); err == nil || validate(b) == "" {
 			t.Errorf("the name %q is taken", name)
 		}
+	}
+}
+
+// ofKinds are lines of agents by kind that are wrong in form.
+func ofKinds() map[string][]string {
+	return map[string][]string{
+		"llm": {"command: [a]", "effects: {a: read}", "max_tokens: 0", "temperature: 3", "cache: 1", "context: {window: 1}", "context: {excerpt: 1 KiB}", "context: {size: 1}",
+			"instructions: ''", "instructions: {path: a}", "prompt: [a]", "result: {}", "result: {schema: {}}", "rubric: {}", "rubric: {text: x, rounds: 0}", "rubric: {text: x, model: x}",
+			"tools: sleep", "tools: [bash]", "tools: [{}]", "tools: [{files: {}, mcp: {file: a}}]", "tools: [exec: {name: a}]", "tools: [exec: {command: [a]}]", "tools: [exec: {name: a b, command: [a]}]",
+			"tools: [exec: {name: a, command: [a], args: {}}]", "tools: [http: {name: a, url: a}]", "tools: [http: {name: a, url: \"https://{a}/\"}]", "tools: [http: {name: a, url: \"https://a\", method: get}]",
+			"tools: [mcp: {}]", "tools: [mcp: {file: a, servers: []}]", "tools: [mcp: {file: a, servers: [a, a]}]", "tool: {'a b': {effect: read}}", "tool: {a: {}}", "tool: {a: {effect: never}}",
+			"rules: {N99: off}", "rules: {N01: on}", "rules: {N01: {}}", "rules: {N01: {warn: 0}}", "rules: {tainted-once: {warn: 1}}", "model_: x"},
+		"http": {"command: [a]", "secret: abc", "headers: {'a b': c}", "headers: {a: 1}", "timeout: none", "idle: 5", "allow_private: 1", "tools: []", "effect: read", "grace: 5s"},
+		"cli":  {"model: anthropic/a", "args: a", "args: [1]", "hold: none", "interactive: 1", "keep: loop", "effect: read", "command: []", "tools: []"},
 	}
 }
 
@@ -256,6 +321,9 @@ func typed(name string, v any) bool {
 		return ok
 	case "string":
 		_, ok := v.(string)
+		return ok
+	case "boolean":
+		_, ok := v.(bool)
 		return ok
 	case "number":
 		_, ok := v.(float64)

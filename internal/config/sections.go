@@ -13,6 +13,11 @@ import (
 // file reads the top of the file.
 func (d *decoder) file(n *node, f *File) {
 	_, f.Concurrency = defaults()
+	d.providers = builtIn()
+	// Models name providers, wherever in the file those stand.
+	if p := valueOf(n, "providers"); p != nil && n.shape == mapping {
+		d.each(p, "providers", "a mapping of names to services of models", d.provider)
+	}
 	d.section(n, "", "a mapping with the key agents", d.fileMembers(f))
 }
 
@@ -20,6 +25,7 @@ func (d *decoder) fileMembers(f *File) []member {
 	return []member{
 		{"store", func(n *node, path string) { d.store(n, path, &f.Store) }},
 		{"concurrency", func(n *node, path string) { integer(d, n, path, &f.Concurrency, 1, 10_000, false) }},
+		{"providers", func(*node, string) {}}, // read before all else
 		{"agents", func(n *node, path string) { d.agents(n, path, f) }},
 	}
 }
@@ -43,117 +49,6 @@ func (d *decoder) store(n *node, path string, to *string) {
 		if name, ok = d.joined(n, path, name); ok {
 			*to = "sqlite:" + name
 		}
-	}
-}
-
-func (d *decoder) agents(n *node, path string, f *File) {
-	d.each(n, path, "a mapping of names to agents", func(key, value *node, at string) {
-		if why := badName(key.text); why != "" {
-			hint := nameRule
-			if lower := strings.ToLower(key.text); badName(lower) == "" {
-				hint = "write " + lower + "; " + nameRule
-			}
-			d.fail(key, at, "the name "+why, hint)
-			return
-		}
-		a := d.agent(key, value, at)
-		if f.Agents == nil {
-			f.Agents = map[string]Agent{}
-		}
-		f.Agents[a.Name] = a
-	})
-}
-
-// agent reads one agent and then what its keys mean together.
-func (d *decoder) agent(key, n *node, path string) Agent {
-	a, _ := defaults()
-	a.Name, a.Dir = key.text, d.dir
-	given := d.section(n, path, "a mapping with the keys kind and command", d.agentMembers(&a))
-	if n.shape != mapping {
-		return a
-	}
-	if given["kind"] == nil {
-		d.fail(key, path, "the key kind is missing", "add kind: exec")
-	}
-	if given["command"] == nil {
-		d.fail(key, path, "the key command is missing", "add, for example, command: [python3, agent.py]")
-	}
-	d.together(&a, given, path)
-	return a
-}
-
-// together reports keys that have no effect, or no meaning, beside others.
-func (d *decoder) together(a *Agent, given map[string]*node, path string) {
-	useless := func(key, why, hint string) {
-		if n := given[key]; n != nil {
-			d.fail(n, join(path, key), why, hint)
-		}
-	}
-	if a.Protocol == None {
-		useless("effects", "it has no effect under protocol: none, which has one step", "write effect: read, idempotent or once")
-		useless("done", "it has no effect under protocol: none, where the exit code says it", "remove it, or end the program when it is done")
-		if a.Keep == KeepSession {
-			useless("keep", "a program under protocol: none lives for one loop", "remove it")
-		}
-	} else {
-		useless("effect", "it is for protocol: none; under jsonl a step says its own, or effects does", "write effects: {STEP: read}, or protocol: none")
-	}
-	if a.Retry.Max < a.Retry.Initial {
-		useless("retry", fmt.Sprintf("max is %s, which is less than initial, %s", formatDuration(a.Retry.Max), formatDuration(a.Retry.Initial)),
-			"raise max or lower initial")
-	}
-	for _, name := range a.Pass {
-		if _, twice := a.Env[name]; twice {
-			useless("pass", name+" is under env too", "keep one of them")
-		}
-	}
-}
-
-func (d *decoder) agentMembers(a *Agent) []member {
-	return []member{
-		{"kind", func(n *node, path string) { d.kind(n, path, &a.Kind) }},
-		{"command", func(n *node, path string) { d.command(n, path, &a.Command) }},
-		{"protocol", func(n *node, path string) { choose(d, n, path, &a.Protocol, JSONL, None) }},
-		{"dir", func(n *node, path string) {
-			if dir, ok := d.path(n, path, "the path of a folder"); ok {
-				a.Dir = dir
-			}
-		}},
-		{"env", func(n *node, path string) { d.env(n, path, &a.Env) }},
-		{"pass", func(n *node, path string) { d.pass(n, path, &a.Pass) }},
-		{"keep", func(n *node, path string) { choose(d, n, path, &a.Keep, KeepLoop, KeepSession) }},
-		{"effect", func(n *node, path string) { choose(d, n, path, &a.Effect, effects()...) }},
-		{"effects", func(n *node, path string) {
-			bySteps(d, n, path, "a mapping of step names to effects", &a.Effects, func(n *node, path string) (e stint.Effect) {
-				choose(d, n, path, &e, effects()...)
-				return e
-			})
-		}},
-		{"in_doubt", func(n *node, path string) {
-			bySteps(d, n, path, "a mapping of step names to what is done", &a.InDoubt, d.inDoubt)
-		}},
-		{"output", func(n *node, path string) { d.size(n, path, &a.Output) }},
-		{"limits", func(n *node, path string) {
-			d.section(n, path, "a mapping of limits", d.limitMembers(&a.Bounds))
-		}},
-		{"on_limit", func(n *node, path string) {
-			word := "wait"
-			choose(d, n, path, &word, "wait", "stop")
-			a.Bounds.Stop = word == "stop"
-		}},
-		{"grace", func(n *node, path string) { d.duration(n, path, &a.Grace, false) }},
-		{"retry", func(n *node, path string) {
-			d.section(n, path, "a mapping with the keys attempts, initial, factor, max and jitter", d.retryMembers(&a.Retry))
-		}},
-		{"concurrency", func(n *node, path string) { integer(d, n, path, &a.Concurrency, 1, 10_000, false) }},
-		{"done", func(n *node, path string) { d.done(n, path, &a.Done) }},
-		{"pin", func(n *node, path string) { choose(d, n, path, &a.Pin, PinWarn, PinStrict, PinCopy) }},
-		{"labels", func(n *node, path string) { d.labels(n, path, &a.Labels) }},
-		{"description", func(n *node, path string) {
-			if s, ok := d.oneLine(n, path, "one line of text", 200); ok {
-				a.Description = s
-			}
-		}},
 	}
 }
 
@@ -184,14 +79,6 @@ func (d *decoder) verifyMembers(to *[]string) []member {
 }
 
 func effects() []stint.Effect { return []stint.Effect{stint.Read, stint.Idempotent, stint.Once} }
-
-func (d *decoder) kind(n *node, path string, to *string) {
-	if n.shape == text && n.text != KindExec {
-		d.expected(n, path, "a kind of agent", "the kinds are "+KindExec, "write kind: exec and a command")
-		return
-	}
-	choose(d, n, path, to, KindExec)
-}
 
 // bySteps reads a mapping whose keys are names of steps.
 func bySteps[T any](d *decoder, n *node, path, what string, to *map[string]T, read func(n *node, path string) T) {
@@ -264,23 +151,9 @@ func (d *decoder) env(n *node, path string, to *map[string]string) {
 			d.fail(key, at, "stint sets this variable itself", "use another name")
 			return
 		}
-		s, ok := d.text(value, at, "a text, env:NAME or file:PATH")
+		s, ok := d.reference(value, at, "a text, "+aReference)
 		if !ok {
 			return
-		}
-		if name, ref := strings.CutPrefix(s, fromEnv); ref && !isVariable(name) {
-			d.expected(value, at, "the name of a variable after env:", "", "for example env:GITHUB_TOKEN")
-			return
-		}
-		if name, ref := strings.CutPrefix(s, fromFile); ref {
-			if why := badLine(name, 4096); why != "" {
-				d.fail(value, at, "expected the path of a file after file:, found one that "+why, "for example file:secrets/token")
-				return
-			}
-			if name, ok = d.joined(value, at, name); !ok {
-				return
-			}
-			s = fromFile + name
 		}
 		out[key.text] = s
 	})

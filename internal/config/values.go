@@ -271,18 +271,29 @@ func asList(command string) string {
 
 // quote writes a text so that YAML reads it back as that text.
 func quote(s string) string {
-	plain := regexp.MustCompile(`^[A-Za-z./_-][A-Za-z0-9./_-]*$`)
-	reserved := regexp.MustCompile(`(?i)^(?:true|false|null|yes|no|on|off|none|-+|\.+|[-.]*(?:inf|nan))$`)
-	if plain.MatchString(s) && !reserved.MatchString(s) && !strings.HasPrefix(s, "---") && !strings.HasPrefix(s, "-.") && !regexp.MustCompile(`^[-.]+[0-9]`).MatchString(s) {
-		return s
+	odd := func(r rune) bool { return !letter(r) && r != '.' && r != '/' && r != '-' }
+	if s == "" || s[0] >= '0' && s[0] <= '9' || strings.ContainsFunc(s, odd) || reserved(s) {
+		return strconv.Quote(s)
 	}
-	return strconv.Quote(s)
+	return s
 }
 
-// nearest returns the word that s is most likely a misspelling of, or "".
+// reserved reports whether YAML, or a reader of an older YAML, takes a plain word for
+// something else than a text.
+func reserved(s string) bool {
+	switch strings.ToLower(s) {
+	case "true", "false", "null", "yes", "no", "on", "off", "none":
+		return true
+	}
+	return (s[0] == '-' || s[0] == '.') && (strings.HasPrefix(s, "---") || strings.HasPrefix(s, "-.") ||
+		regexp.MustCompile(`(?i)^(?:-+|\.+|[-.]*(?:inf|nan)|[-.]+[0-9].*)$`).MatchString(s))
+}
+
+// nearest returns the word that s is most likely a misspelling of, or "". Of a long text
+// or of many words it says nothing: it is quadratic.
 func nearest(s string, words []string) string {
 	best, least := "", max(1, min(2, len(s)/3))+1
-	if len(s) > 100 {
+	if len(s) > 100 || len(words) > 200 {
 		return ""
 	}
 	for _, w := range words {
