@@ -91,16 +91,27 @@ type Output struct {
 	Error bool `json:"error,omitempty"`
 	// Wait parks the session before the model is asked again.
 	Wait *stint.Wait `json:"wait,omitempty"`
-	// Question is what a person is asked, beside a Wait for an approval.
-	Question *Question `json:"question,omitempty"`
 	// Result ends the session with this result; nil goes on.
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
+// Asker is implemented by callers whose calls are questions to a person. An agent asks
+// before the step of such a call begins; with an answer the step has its result, and
+// Call is not called. Both methods give the same for the same arguments, and may be
+// called from many goroutines.
+type Asker interface {
+	// Question is what a call with args asks. An error is the call's result, and nobody
+	// is asked.
+	Question(args json.RawMessage) (Question, error)
+	// Answer makes the call's output of what the person answered. [stint.Invalid] for an
+	// answer that q does not take, with a text for that person.
+	Answer(q Question, answer json.RawMessage) (Output, error)
+}
+
 // Question is asked of a person.
 type Question struct {
-	Text   string          `json:"text"`
-	Schema json.RawMessage `json:"schema,omitempty"` // of the answer; nil: a text
+	Text   string
+	Schema json.RawMessage // of the answer, never nil and at most 32 KiB; see [stint.Step]
 }
 
 // Errorf makes the Output of a tool that failed, with a text for the model.

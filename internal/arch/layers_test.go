@@ -69,7 +69,7 @@ func layers() []row {
 		{pkg: "tool/http", is: "requests as tools", may: may(root, "tool", "internal/safedial", "internal/jsonx")},
 		{pkg: "tool/mcp", is: "tools of MCP servers", may: may(root, "tool", "internal/proc", "internal/safedial", "internal/jsonx")},
 		{pkg: "internal/config", is: "stint.yaml, read strictly; it asks the tools whether there can be one", may: may(root, "internal/safedial", "tool", "tool/exec", "tool/http")},
-		{pkg: "agent/llm", is: "a model with tools, as an agent", may: may(root, "model", "tool")},
+		{pkg: "agent/llm", is: "a model with tools, as an agent", may: may(root, "model", "tool", "health", "internal/jsonx")},
 		{pkg: "internal/protocol", is: "what agents in other languages say, which of it may follow which, and what it does to the state", may: may(root, "internal/jsonx")},
 		{pkg: "agent/exec", is: "any program, as an agent", may: may(root, "model", "tool", "internal/proc", "internal/jsonx", "internal/protocol", "internal/faultpoint")},
 		{pkg: "agent/http", is: "a signed request, as an agent", may: may(root, "model", "tool", "internal/safedial", "internal/protocol")},

@@ -1,7 +1,6 @@
 package builtin_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 
@@ -9,18 +8,18 @@ import (
 	"github.com/stint-dev/stint/tool/builtin"
 )
 
-// A question waits as a row of the store. What a person answers later is checked against
-// the schema that the model gave with it.
+// An agent asks the question before the step begins. What a person answers later is
+// checked against the schema that the model gave with it.
 func Example() {
-	out, err := builtin.Ask().Caller.Call(context.Background(), tool.Call{
-		Args: json.RawMessage(`{"question":"Delete 3 branches?","schema":{"type":"boolean"}}`)})
-	fmt.Println(out.Wait.For, out.Wait.What, err)
-	_, err = builtin.Answer(*out.Question, json.RawMessage(`"maybe"`))
+	ask, _ := builtin.Ask().Caller.(tool.Asker)
+	q, err := ask.Question(json.RawMessage(`{"question":"Delete 3 branches?","schema":{"type":"boolean"}}`))
+	fmt.Println(q.Text, err)
+	_, err = builtin.Answer(q, json.RawMessage(`"maybe"`))
 	fmt.Println(err)
-	answer, err := builtin.Answer(*out.Question, json.RawMessage(`true`))
+	answer, err := builtin.Answer(q, json.RawMessage(`true`))
 	fmt.Println(answer.Text, err)
 	// Output:
-	// approval Delete 3 branches? <nil>
+	// Delete 3 branches? <nil>
 	// answer: $: got string, want boolean. The schema is {"type":"boolean"}
 	// true <nil>
 }

@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -68,29 +69,47 @@ func sleep(args tool.Args, now time.Time) (tool.Output, error) {
 	return tool.Output{Text: text, Wait: &stint.Wait{For: stint.ForTime, Until: until, What: what}}, nil
 }
 
-// Ask returns the tool ask: a question to a person. Its output waits for an approval that
-// carries the Question; [Answer] makes the call's result of what the person says.
+// Ask returns the tool ask: a question to a person, before whose step the agent asks. Its
+// caller is a [tool.Asker]; called all the same, it fails: nobody was asked.
 func Ask() tool.Tool {
 	return tool.Tool{
 		Name: "ask", Effect: stint.Read, Source: "builtin", Approve: tool.Never,
 		Description: "Ask a person, and wait for the answer. Say all that they need to know in the question.",
 		Schema: json.RawMessage(`{"type":"object","properties":{"question":{"type":"string","minLength":1,"maxLength":4000},` +
 			`"schema":{"type":"object","description":"JSON Schema of the answer; a text if left out"}},"required":["question"],"additionalProperties":false}`),
-		Caller: tool.CallerFunc(func(_ context.Context, c tool.Call) (tool.Output, error) {
-			args, err := tool.ReadArgs(c.Args)
-			if err != nil {
-				return tool.Output{}, stint.Definite(err)
-			}
-			q := tool.Question{Text: args.Text("question")}
-			if args.Has("schema") {
-				if _, err := tool.NewSchema(args["schema"]); err != nil {
-					return tool.Errorf("ask: %v", err), nil
-				}
-				q.Schema = args["schema"]
-			}
-			return tool.Output{Text: "asked", Question: &q, Wait: &stint.Wait{For: stint.ForApproval, What: oneLine(q.Text)}}, nil
-		}),
+		Caller: asker{},
 	}
+}
+
+type asker struct{}
+
+var _ tool.Asker = asker{}
+
+// Call says that nobody was asked.
+func (asker) Call(context.Context, tool.Call) (tool.Output, error) {
+	return tool.Output{}, stint.Definite(&stint.Error{Code: stint.Invalid, Op: "ask", Err: errors.New("nobody was asked"),
+		Hint: "an agent that has this tool asks the person before the step begins"})
+}
+
+// Question reads the arguments.
+func (asker) Question(raw json.RawMessage) (tool.Question, error) {
+	args, err := tool.ReadArgs(raw)
+	if err != nil {
+		return tool.Question{}, err
+	}
+	q := tool.Question{Text: args.Text("question"), Schema: json.RawMessage(`{"type":"string"}`)}
+	if args.Has("schema") {
+		if _, err := tool.NewSchema(args["schema"]); err != nil {
+			return tool.Question{}, fmt.Errorf("ask: %w", err)
+		}
+		q.Schema = args["schema"]
+	}
+	return q, nil
+}
+
+// Answer is the function of that name.
+func (asker) Answer(q tool.Question, answer json.RawMessage) (tool.Output, error) {
+	return Answer(q, answer)
 }
 
 // oneLine is a text for a list.
@@ -99,14 +118,9 @@ func oneLine(s string) string {
 }
 
 // Answer makes the result of an ask call of what a person answered: a JSON value that the
-// question's schema takes, or a JSON string where it has none. [stint.Invalid] for any
-// other, with a text for that person.
+// question's schema takes. [stint.Invalid] for any other, with a text for that person.
 func Answer(q tool.Question, answer json.RawMessage) (tool.Output, error) {
-	raw := q.Schema
-	if raw == nil {
-		raw = json.RawMessage(`{"type":"string"}`)
-	}
-	schema, err := tool.NewSchema(raw)
+	schema, err := tool.NewSchema(q.Schema)
 	if err != nil {
 		return tool.Output{}, err
 	}

@@ -60,30 +60,35 @@ func TestSleep(t *testing.T) {
 }
 
 func TestAsk(t *testing.T) {
-	out := call(t, builtin.Ask(), `{"question":"Delete\nall 3 branches?","schema":{"type":"object","properties":{"ok":{"type":"boolean"},"n":{"maximum":9007199254740993}},"required":["ok"]}}`)
-	if out.Wait == nil || out.Wait.For != stint.ForApproval || out.Wait.What != "Delete all 3 branches?" || out.Question == nil || out.Question.Text != "Delete\nall 3 branches?" {
-		t.Fatalf("got %+v", out)
+	ask, ok := builtin.Ask().Caller.(tool.Asker)
+	if !ok {
+		t.Fatal("its caller asks nobody")
 	}
-	got, err := builtin.Answer(*out.Question, json.RawMessage(`{"ok":true,"n":9007199254740993}`))
+	q, err := ask.Question(json.RawMessage(`{"question":"Delete\nall 3 branches?","schema":{"type":"object","properties":{"ok":{"type":"boolean"},"n":{"maximum":9007199254740993}},"required":["ok"]}}`))
+	if err != nil || q.Text != "Delete\nall 3 branches?" {
+		t.Fatalf("got %+v, %v", q, err)
+	}
+	got, err := ask.Answer(q, json.RawMessage(`{"ok":true,"n":9007199254740993}`))
 	if err != nil || got.Text != `{"ok":true,"n":9007199254740993}` || string(got.Data) != got.Text {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for _, bad := range []string{`{"ok":"yes"}`, `{}`, `{"ok":true,"ok":false}`, `yes`, ``, `{"ok":true,"n":9007199254740994}`} {
-		if _, err := builtin.Answer(*out.Question, json.RawMessage(bad)); !errors.Is(err, stint.Invalid) {
+		if _, err := ask.Answer(q, json.RawMessage(bad)); !errors.Is(err, stint.Invalid) {
 			t.Errorf("%s: got %v", bad, err)
 		}
 	}
-	plain := call(t, builtin.Ask(), `{"question":"Who?"}`)
-	if got, err := builtin.Answer(*plain.Question, json.RawMessage(`"Ann\u0000"`)); err != nil || !strings.HasPrefix(got.Text, "Ann\uFFFD\n[stint: one") {
+	plain, err := ask.Question(json.RawMessage(`{"question":"Who?"}`))
+	if err != nil || string(plain.Schema) != `{"type":"string"}` {
+		t.Errorf("got %+v, %v", plain, err)
+	}
+	if got, err := ask.Answer(plain, json.RawMessage(`"Ann\u0000"`)); err != nil || !strings.HasPrefix(got.Text, "Ann\uFFFD\n[stint: one") {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if out := call(t, builtin.Ask(), `{"question":"?","schema":{"type":"nonsense"}}`); !out.Error || out.Wait != nil {
-		t.Errorf("got %+v", out)
+	if _, err := ask.Question(json.RawMessage(`{"question":"?","schema":{"type":"nonsense"}}`)); !errors.Is(err, stint.Invalid) {
+		t.Errorf("got %v", err)
 	}
-	b, err := stint.Marshal(out)
-	var back tool.Output
-	if err != nil || json.Unmarshal(b, &back) != nil || string(back.Question.Schema) != string(out.Question.Schema) {
-		t.Errorf("an output in a journal is %s, %v", b, err)
+	if _, err := builtin.Ask().Caller.Call(t.Context(), tool.Call{Args: json.RawMessage(`{"question":"Who?"}`)}); !errors.Is(err, stint.Invalid) {
+		t.Errorf("called without having asked: %v", err)
 	}
 }
 
