@@ -39,6 +39,9 @@ type Tool struct {
 	// Taints says that its output comes from outside, and may be written to mislead the
 	// model: what is decided after it is tainted.
 	Taints bool
+	// Poll says that calling it again and again is how it is meant, so that health rules
+	// have patience with it.
+	Poll bool
 	// Source says for people where it comes from: "exec", "mcp docs". It may be empty.
 	Source string
 	// Caller does the call.

@@ -13,7 +13,8 @@ func (p *pass) see(c model.Call, r *model.Result, at time.Time) {
 	if p.a.health.Off() {
 		return
 	}
-	call := health.Call{Tool: c.Name, Args: string(c.Args), Result: r.Text, Failed: r.Error, At: at}
+	t, _ := p.offer().set.Lookup(c.Name)
+	call := health.Call{Tool: c.Name, Args: string(c.Args), Result: r.Text, Failed: r.Error, Poll: t.Poll, At: at}
 	for _, f := range p.a.health.See(&p.mem.Watch, call) {
 		line := oneLine(f.Rule+": "+f.What, 300)
 		if f.Pause && p.halt == "" {

@@ -345,6 +345,7 @@ type site struct {
 	file  *config.File // nil without a stint.yaml
 	path  string
 	store *sqlite.Store
+	app   *app
 }
 
 // open opens the store for a command that may write; with create unset a store
@@ -367,12 +368,12 @@ func (a *app) open(ctx context.Context, create bool) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &site{file: file, path: path, store: st}, nil
+	return &site{file: file, path: path, store: st, app: a}, nil
 }
 
 // engine makes an engine on the site's store that can drive exec agents.
 func (a *app) engine(ctx context.Context, s *site, w *wiring) (*engine.Engine, error) {
-	opt := engine.Options{Resolve: w.resolve, Runtimes: []string{runtimeExec}}
+	opt := engine.Options{Resolve: w.resolve, Runtimes: runtimes()}
 	if s.file != nil {
 		opt.Concurrency = s.file.Concurrency
 	}

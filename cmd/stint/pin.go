@@ -19,6 +19,7 @@ import (
 	"github.com/stint-dev/stint/agent/exec"
 	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/store/sqlite"
+	"github.com/stint-dev/stint/tool/mcp"
 )
 
 // pin is what a session is pinned to: the resolved agent, and the files that its
@@ -27,7 +28,9 @@ import (
 type pin struct {
 	Agent json.RawMessage       `json:"agent"`
 	Files map[string]stint.Hash `json:"files,omitempty"` // by path: relative to the agent's folder, or absolute
-	Store string                `json:"store,omitempty"` // folder where the copies were first put, with pin: copy; its last part names the set
+	// Servers is what MCP servers said of their tools, by file#name.
+	Servers map[string]mcp.Pin `json:"servers,omitempty"`
+	Store   string             `json:"store,omitempty"` // folder where the copies were first put, with pin: copy; its last part names the set
 }
 
 // newPin pins an agent as it is now. Files that cannot be read are not pinned: the

@@ -5,17 +5,28 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/agent/exec"
+	agenthttp "github.com/stint-dev/stint/agent/http"
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/internal/price"
 	"github.com/stint-dev/stint/journal"
+	"github.com/stint-dev/stint/model"
 )
 
-// runtimeExec is the runtime of agents that are programs.
-const runtimeExec = "exec"
+// runtimeExec is the runtime of agents that are programs. The runtime of an agent is its
+// kind in stint.yaml.
+const runtimeExec = config.KindExec
+
+// runtimes are all that this program can drive.
+func runtimes() []string {
+	return []string{config.KindExec, config.KindLLM, config.KindHTTP, config.KindCLI}
+}
 
 // wiring makes engine agents out of what the configuration says of them.
 type wiring struct {
@@ -23,11 +34,26 @@ type wiring struct {
 	kept   copies // the files of agents with pin: copy
 	tee    *tee   // nil unless a foreground command shows the agent's output
 	closes []func() error
+
+	prices func() (*price.Table, error)
+	hear   func(stint.ID, model.Delta) // pieces of answers, for who watches; nil: nobody does
+	waits  func(model.Wait)            // what a provider makes a call wait for
+	talk   func(line string)           // what servers of tools say; nil: nobody listens
+	mu     sync.Mutex
+	paces  map[string]*model.Pace // by provider
 }
 
 // wire makes the wiring of a site.
 func (s *site) wire(t *tee) *wiring {
-	return &wiring{getenv: os.LookupEnv, kept: copies{s.store, filepath.Join(s.path+".d", "pins")}, tee: t}
+	return &wiring{getenv: os.LookupEnv, kept: copies{s.store, filepath.Join(s.path+".d", "pins")}, tee: t, prices: func() (*price.Table, error) { return s.app.prices(&priceOptions{}) }}
+}
+
+// serverLog is what MCP servers say besides their messages. It goes where the talk of a
+// foreground command goes.
+func (w *wiring) serverLog(server, line string) {
+	if w.talk != nil {
+		w.talk("[" + server + "] " + line)
+	}
 }
 
 // close ends the processes that agents kept.
@@ -39,7 +65,7 @@ func (w *wiring) close() {
 
 // resolve makes the agent that a session is pinned to.
 func (w *wiring) resolve(ref stint.AgentRef, def json.RawMessage) (engine.Agent, error) {
-	if ref.Runtime != runtimeExec {
+	if !slices.Contains(runtimes(), ref.Runtime) {
 		err := stint.NotFound.Errorf("agent", "this program cannot drive %q (runtime %s)", ref.Name, ref.Runtime)
 		err.Hint = "run it with the program that has the agent in its code"
 		return engine.Agent{}, err
@@ -53,6 +79,19 @@ func (w *wiring) resolve(ref stint.AgentRef, def json.RawMessage) (engine.Agent,
 
 // agent makes an engine agent of a resolved definition, pinned as it is now.
 func (w *wiring) agent(c config.Agent) (engine.Agent, error) {
+	if c.Kind != config.KindExec {
+		def, _ := c.Definition()
+		p := pin{Agent: def}
+		loop, err := w.loop(&c, &p) // what it finds out is in the pin then
+		if err != nil {
+			return engine.Agent{}, err
+		}
+		b, err := stint.Marshal(p)
+		if err != nil {
+			return engine.Agent{}, err
+		}
+		return w.engineAgent(c, b, nil, loop)
+	}
 	spec, _, err := w.spec(c)
 	if err != nil {
 		return engine.Agent{}, err
@@ -66,6 +105,47 @@ func (w *wiring) agent(c config.Agent) (engine.Agent, error) {
 		return engine.Agent{}, err
 	}
 	return w.make(c, def, &p)
+}
+
+// loop makes what runs the loops of an agent that is no program of the exec protocol.
+func (w *wiring) loop(c *config.Agent, p *pin) (stint.Agent, error) {
+	switch c.Kind {
+	case config.KindLLM:
+		return w.llm(c, p)
+	case config.KindHTTP:
+		return w.http(c)
+	}
+	e := stint.Invalid.Errorf("agent "+c.Name, "this program cannot drive agents of kind %s", c.Kind)
+	e.Hint = "a newer stint may; stint version says which this is"
+	return nil, e
+}
+
+// http makes the agent behind a URL.
+func (w *wiring) http(c *config.Agent) (stint.Agent, error) {
+	secret, headers, err := c.HTTP.Resolve(w.getenv, os.ReadFile)
+	if err != nil {
+		return nil, err
+	}
+	spec := agenthttp.Spec{URL: c.HTTP.URL, Headers: map[string]string{}, Secrets: map[string]string{}, Timeout: c.HTTP.Timeout, Idle: c.HTTP.Idle,
+		AllowPrivate: c.HTTP.AllowPrivate, Effects: c.Effects, MaxOutput: c.Output}
+	for name, value := range headers {
+		if config.IsReference(c.HTTP.Headers[name]) {
+			spec.Secrets[name] = value
+		} else {
+			spec.Headers[name] = value
+		}
+	}
+	if secret != "" {
+		if spec.Secret, err = agenthttp.ParseSecret(secret); err != nil {
+			return nil, err
+		}
+	}
+	a, err := agenthttp.New(spec)
+	if err != nil {
+		return nil, err
+	}
+	w.closes = append(w.closes, a.Close)
+	return a, nil
 }
 
 // spec is how the agent's program runs.
@@ -86,6 +166,13 @@ func (w *wiring) spec(c config.Agent) (exec.Spec, map[string]string, error) {
 
 // make makes the engine agent of a pin.
 func (w *wiring) make(c config.Agent, def json.RawMessage, p *pin) (engine.Agent, error) {
+	if c.Kind != config.KindExec {
+		loop, err := w.loop(&c, p)
+		if err != nil {
+			return engine.Agent{}, err
+		}
+		return w.engineAgent(c, def, nil, loop)
+	}
 	spec, env, err := w.spec(c)
 	if err != nil {
 		return engine.Agent{}, err
@@ -104,8 +191,14 @@ func (w *wiring) make(c config.Agent, def json.RawMessage, p *pin) (engine.Agent
 	if loop = run; p.Store == "" && len(p.Files) > 0 {
 		loop = &pinned{Agent: run, spec: spec, files: p.Files, strict: c.Pin == config.PinStrict}
 	}
+	return w.engineAgent(c, def, env, loop)
+}
+
+// engineAgent is what all kinds have in common. env is what commands that settle doubts
+// run with.
+func (w *wiring) engineAgent(c config.Agent, def json.RawMessage, env map[string]string, loop stint.Agent) (engine.Agent, error) {
 	out := engine.Agent{
-		Name: c.Name, Runtime: runtimeExec, Loop: loop, Config: def, Limits: c.Limits, Labels: c.Labels,
+		Name: c.Name, Runtime: c.Kind, Loop: loop, Config: def, Limits: c.Limits, Labels: c.Labels,
 		Concurrency: c.Concurrency, Grace: c.Grace,
 		Retry: engine.Retry{Attempts: c.Retry.Attempts, Initial: c.Retry.Initial, Max: c.Retry.Max, Factor: c.Retry.Factor, Jitter: c.Retry.Jitter},
 		Doubt: func(step string) engine.Doubt { return doubt(c, env, step) },

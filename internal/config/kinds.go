@@ -112,7 +112,7 @@ const taintedOnce = "tainted-once"
 
 // ruleNames are the built-in rules of an agent.
 func ruleNames() []string {
-	return []string{taintedOnce, "N01", "N02", "N03", "N04", "N05", "N06"}
+	return []string{taintedOnce, "N01", "N02", "N03", "N04"}
 }
 
 // HTTP is an agent behind a URL. [HTTP.Resolve] gives its secrets.

@@ -321,7 +321,7 @@ func FuzzParse(f *testing.F) {
 	}
 	for _, s := range []string{
 		"agents: {a: {kind: llm, model: script/x, result: {schema: {type: [object, 'null'], maximum: -0.0e+5}}, tools: [exec: {name: a, command: ['{{a}}{b}'], args: {type: object, properties: {b: {}}}}]}}",
-		"agents: {a: {kind: llm, model: script/x, tools: [{http: {name: a, args: {type: object}, url: 'https://a/{b}?c={b}'}}, mcp: {file: a, trust: [b]}], tool: {a__b: {poll: true}}, rules: {N05: {pause: 2}}}}",
+		"agents: {a: {kind: llm, model: script/x, tools: [{http: {name: a, args: {type: object}, url: 'https://a/{b}?c={b}'}}, mcp: {file: a, trust: [b]}], tool: {a__b: {poll: true}}, rules: {N04: {pause: 2}}}}",
 		"providers: {a: {api: chat, base_url: 'http://[::1]:1/v1', key: file:x, headers: {A: env:B}}}\nagents: {a: {kind: llm, model: a/b/c, prompt: {file: a.md}, rubric: {text: {file: a.md}}}}",
 		"agents: {a: {kind: http, url: 'http://127.0.0.1/?a=b', allow_private: true, secret: env:A}, b: {kind: cli, protocol: acp, command: [a], hold: 1ns}}",
 		"providers:\n  a:\n    key: |2-\n        x\n      y\n    headers: {Authorization: \"a\\x41\"}\n",
