@@ -41,6 +41,10 @@ test: ## Install what the tests need, then run all of them; long rigs at a tenth
 test-long: ## The same with every rig at full size (up to an hour a package)
 	STINT_LONG=1 scripts/test.sh
 
+.PHONY: test-agents
+test-agents: ## Drive real agent CLIs (AGENTS=codex,opencode,gemini) against a scripted model; installs them with npm
+	scripts/test-agents.sh
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 5s)
 	scripts/fuzz.sh

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/child"
 	"github.com/stint-dev/stint/internal/faultpoint"
 	"github.com/stint-dev/stint/internal/proc"
 	"github.com/stint-dev/stint/internal/protocol"
@@ -37,7 +38,7 @@ func (o outcome) end() *stint.End {
 	}
 	e := &stint.End{Outcome: stint.Completed, Result: fmt.Appendf(nil, `{"exit":%d}`, *o.Exit)}
 	if *o.Exit != 0 {
-		e.Outcome, e.Reason = stint.Failed, cmp.Or(protocol.OneLine(o.Error), "exit "+strconv.Itoa(*o.Exit))
+		e.Outcome, e.Reason = stint.Failed, cmp.Or(child.OneLine(o.Error), "exit "+strconv.Itoa(*o.Exit))
 	}
 	return e
 }
@@ -45,11 +46,11 @@ func (o outcome) end() *stint.End {
 // command does the loop of a program without a protocol: one step, and its exit
 // code is the outcome, live or from the journal.
 func (a *Agent) command(ctx context.Context, l stint.Loop) (stint.Next, error) {
-	out := &protocol.Sink{}
+	out := &child.Log{}
 	out.Attach(l, a.spec.outputLimit())
 	defer out.Detach()
 	name := filepath.Base(a.spec.Command[0])
-	name = string(protocol.WholeRunes([]byte(name[:min(len(name), 200)])))
+	name = string(child.WholeRunes([]byte(name[:min(len(name), 200)])))
 	input, err := stint.Marshal(map[string]any{"command": a.spec.Command})
 	if err != nil {
 		return stint.Next{}, err
@@ -106,7 +107,7 @@ func prompts(inbox []stint.Message) []byte {
 // SIGTERM too: its exit code says how it took the interruption, and were that the
 // outcome, a restart of stint would end sessions as failed, or as completed, whose
 // work is half done.
-func (s Spec) execute(ctx context.Context, ses stint.Session, env []string, stdin []byte, out *protocol.Sink) (stint.Result, error) {
+func (s Spec) execute(ctx context.Context, ses stint.Session, env []string, stdin []byte, out *child.Log) (stint.Result, error) {
 	if ctx.Err() != nil {
 		return stint.Result{}, protocol.NotBegun{Err: context.Cause(ctx)}
 	}
@@ -125,10 +126,10 @@ func (s Spec) execute(ctx context.Context, ses stint.Session, env []string, stdi
 	var o outcome
 	var streams sync.WaitGroup
 	streams.Go(func() {
-		o.Stdout = pump(p.Stdout(), s.TeeStdout, func(line []byte, size int64) { out.Log(streamOut, line, size) })
+		o.Stdout = child.Pump(p.Stdout(), s.TeeStdout, func(line []byte, size int64) { out.Line(child.Stdout, line, size) })
 	})
 	streams.Go(func() {
-		o.Stderr = pump(p.Stderr(), s.TeeStderr, func(line []byte, size int64) { out.Log(streamErr, line, size) })
+		o.Stderr = child.Pump(p.Stderr(), s.TeeStderr, func(line []byte, size int64) { out.Line(child.Stderr, line, size) })
 	})
 	if stdin != nil {
 		streams.Go(func() {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/child"
 )
 
 // Fingerprint returns the SHA-256 of the files that the command consists of: the
@@ -111,7 +112,7 @@ func (s Spec) executable(dir string) (string, error) {
 
 // unusable says what is wrong with the program itself.
 func (s Spec) unusable(err error) error {
-	cannot := cannotStart(s.Dir, s.Command[0], err)
+	cannot := child.CannotStart(s.Dir, s.Command[0], err)
 	if cannot == nil {
 		return unreadable("command[0]", err)
 	}

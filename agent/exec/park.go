@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/child"
 	"github.com/stint-dev/stint/internal/protocol"
 )
 
@@ -69,7 +70,7 @@ func (d *driver) sendParks(ctx context.Context, calls []*protocol.Call, reason s
 
 func parkReason(err error) string {
 	if reason := strings.TrimSuffix(strings.TrimSuffix(err.Error(), stint.ErrParked.Error()), ": "); reason != "" {
-		return protocol.OneLine(reason)
+		return child.OneLine(reason)
 	}
 	return "the session stops here"
 }

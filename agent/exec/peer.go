@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/child"
 	"github.com/stint-dev/stint/internal/faultpoint"
 	"github.com/stint-dev/stint/internal/proc"
 	"github.com/stint-dev/stint/internal/protocol"
@@ -20,8 +21,8 @@ import (
 type peer struct {
 	spec   Spec
 	proc   *proc.Proc
-	sink   *protocol.Sink
-	tail   tail
+	sink   *child.Log
+	tail   child.Tail
 	queue  chan *outgoing
 	silent chan struct{} // closed at the end of its standard output: no message can come any more
 	gone   chan struct{} // closed once the whole tree has ended and all it wrote has been read
@@ -72,7 +73,7 @@ func startPeer(ctx context.Context, spec Spec, ses stint.Session, epoch int64) (
 		}
 		return nil, spec.startError(err)
 	}
-	return &peer{spec: spec, proc: p, sink: &protocol.Sink{}, queue: make(chan *outgoing, 1), silent: make(chan struct{}),
+	return &peer{spec: spec, proc: p, sink: &child.Log{}, queue: make(chan *outgoing, 1), silent: make(chan struct{}),
 		gone: make(chan struct{}), mute: make(chan struct{}), cancel: cancel, session: ses.ID, epoch: epoch, line: ses.At.Line}, nil
 }
 
@@ -83,9 +84,9 @@ func (p *peer) serve() {
 		close(p.silent)
 	})
 	streams.Go(func() {
-		pump(p.proc.Stderr(), p.spec.TeeStderr, func(line []byte, size int64) {
-			p.tail.add(line)
-			p.sink.Log(streamErr, line, size)
+		child.Pump(p.proc.Stderr(), p.spec.TeeStderr, func(line []byte, size int64) {
+			p.tail.Add(line)
+			p.sink.Line(child.Stderr, line, size)
 		})
 	})
 	go p.write()
@@ -248,5 +249,5 @@ func (p *peer) exitError() *ExitError {
 	x := p.proc.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &ExitError{Code: x.Code, Signal: signalName(x), Closed: p.closed && x.Killed, Stderr: p.tail.last()}
+	return &ExitError{Code: x.Code, Signal: signalName(x), Closed: p.closed && x.Killed, Stderr: p.tail.Last()}
 }

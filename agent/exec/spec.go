@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/child"
 	"github.com/stint-dev/stint/internal/protocol"
 )
 
@@ -209,43 +207,17 @@ func ownVariables() []string {
 }
 
 // variables are those that do not depend on the session.
-func (s Spec) variables() map[string]string {
-	env := map[string]string{}
-	for _, name := range slices.Concat(passedAlways(), s.Pass) {
-		if v, ok := os.LookupEnv(name); ok {
-			env[name] = v
-		}
-	}
-	maps.Copy(env, s.Env)
-	return env
-}
-
-func passedAlways() []string {
-	names := []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR"}
-	if runtime.GOOS == "windows" {
-		names = append(names, "SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
-	}
-	return names
-}
+func (s Spec) variables() map[string]string { return child.Variables(s.Pass, s.Env) }
 
 // environ is the whole environment for a process begun in this loop. key is that
 // of the step under None.
 func (s Spec) environ(ses stint.Session, epoch int64, key string) []string {
 	env := s.variables()
-	env["STINT_SESSION"] = ses.ID.String()
-	env["STINT_NAME"] = strings.ReplaceAll(ses.Name, "\x00", "")
-	env["STINT_LINE"] = strconv.Itoa(ses.At.Line)
-	env["STINT_LOOP"] = strconv.Itoa(ses.At.Loop)
-	env["STINT_ATTEMPT"] = strconv.Itoa(ses.At.Attempt)
-	env["STINT_EPOCH"] = strconv.FormatInt(epoch, 10)
+	child.Describe(env, ses, epoch)
 	if s.Protocol == None {
 		env["STINT_IDEMPOTENCY_KEY"] = key
 	} else {
 		env["STINT_PROTOCOL"] = "1"
 	}
-	out := make([]string, 0, len(env))
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		out = append(out, name+"="+env[name])
-	}
-	return out
+	return child.List(env)
 }

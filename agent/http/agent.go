@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/child"
 	"github.com/stint-dev/stint/internal/protocol"
 	"github.com/stint-dev/stint/internal/safedial"
 	"github.com/stint-dev/stint/tool"
@@ -93,7 +94,7 @@ func (a *Agent) Loop(ctx context.Context, l stint.Loop) (stint.Next, error) {
 	ctx, cancel := context.WithCancel(ctx) // a panic in the loop's Do leaves no request either
 	defer cancel()
 	d := &driver{agent: a, loop: l, ses: l.Session(), epoch: protocol.Epoch(l), hello: hello,
-		sink: &protocol.Sink{}, slots: make(chan struct{}, maxBeside)}
+		sink: &child.Log{}, slots: make(chan struct{}, maxBeside)}
 	d.sink.Attach(l, a.spec.MaxOutput)
 	defer d.sink.Detach()
 	return d.run(ctx)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/child"
 	"github.com/stint-dev/stint/internal/protocol"
 )
 
@@ -20,7 +21,7 @@ type driver struct {
 	ses   stint.Session
 	epoch int64
 	hello []byte // the line that begins the loop, the same in each request
-	sink  *protocol.Sink
+	sink  *child.Log
 	slots chan struct{} // one for each request of a group that is under way
 	sent  atomic.Int64  // requests
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/child"
 	"github.com/stint-dev/stint/internal/protocol"
 )
 
@@ -18,7 +19,7 @@ func Response(body io.Reader, l stint.Loop, line int, whole int64) (kinds []stri
 	spec := Spec{MaxLine: line, MaxBody: whole}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	d := &driver{agent: &Agent{spec: spec}, loop: l, sink: &protocol.Sink{}}
+	d := &driver{agent: &Agent{spec: spec}, loop: l, sink: &child.Log{}}
 	x := &exchange{d: d, book: protocol.NewBook(l), lines: newLineReader(body, line, whole), ctx: ctx, cancel: cancel}
 	for {
 		m, err := x.next()

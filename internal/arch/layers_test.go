@@ -43,6 +43,7 @@ func layers() []row {
 
 		// Helpers that know nothing of sessions.
 		{pkg: "internal/proc", is: "child processes and all of their descendants"},
+		{pkg: "internal/child", is: "what agents that are other programs share: environment, log, why one cannot start", may: may(root, "internal/proc")},
 		{pkg: "internal/safedial", is: "connections to addresses that somebody else chose"},
 		{pkg: "internal/term", is: "what the terminal can show"},
 
@@ -70,9 +71,10 @@ func layers() []row {
 		{pkg: "tool/mcp", is: "tools of MCP servers", may: may(root, "tool", "internal/proc", "internal/safedial", "internal/jsonx")},
 		{pkg: "internal/config", is: "stint.yaml, read strictly; it asks the tools whether there can be one", may: may(root, "internal/safedial", "tool", "tool/exec", "tool/http")},
 		{pkg: "agent/llm", is: "a model with tools, as an agent", may: may(root, "model", "tool", "health", "internal/jsonx")},
-		{pkg: "internal/protocol", is: "what agents in other languages say, which of it may follow which, and what it does to the state", may: may(root, "internal/jsonx")},
-		{pkg: "agent/exec", is: "any program, as an agent", may: may(root, "model", "tool", "internal/proc", "internal/jsonx", "internal/protocol", "internal/faultpoint")},
-		{pkg: "agent/http", is: "a signed request, as an agent", may: may(root, "model", "tool", "internal/safedial", "internal/protocol")},
+		{pkg: "internal/protocol", is: "what agents in other languages say, which of it may follow which, and what it does to the state", may: may(root, "internal/child", "internal/jsonx")},
+		{pkg: "agent/exec", is: "any program, as an agent", may: may(root, "model", "tool", "internal/proc", "internal/child", "internal/jsonx", "internal/protocol", "internal/faultpoint")},
+		{pkg: "agent/http", is: "a signed request, as an agent", may: may(root, "model", "tool", "internal/safedial", "internal/child", "internal/protocol")},
+		{pkg: "agent/cli", is: "command-line agents that print JSON, as agents", may: may(root, "internal/proc", "internal/child", "internal/jsonx", "internal/faultpoint")},
 
 		// Triggers, answers, doors.
 		{pkg: "internal/trigger", is: "schedules and hooks become sessions, at most once", may: may(root, "engine")},

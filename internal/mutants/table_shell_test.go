@@ -14,7 +14,7 @@ func agentMutants() []mutant {
 			why:   "of two writers of one key the later one wins, and nobody is told",
 			red:   by("agent/exec", "TestReplaceConflicts|TestWritersProperty"),
 		}, {
-			name: "exec-output-without-bound", file: "internal/protocol/sink.go",
+			name: "exec-output-without-bound", file: "internal/child/log.go",
 			edits: one("if s.full || int64(len(h.line)) > s.left {", "if false {"),
 			why:   "a program that writes without end fills the store",
 			red:   by("agent/exec", "TestMaxOutput"),
@@ -29,10 +29,35 @@ func agentMutants() []mutant {
 			why:   "two steps change places from one attempt to the next",
 			red:   by("agent/exec", "TestBreaches"),
 		}, {
-			name: "exec-epoch-not-told", file: "agent/exec/spec.go",
+			name: "exec-epoch-not-told", file: "internal/child/env.go",
 			edits: one("env[\"STINT_EPOCH\"] = strconv.FormatInt(epoch, 10)", "env[\"STINT_EPOCH\"] = strconv.FormatInt(epoch*0, 10)"),
 			why:   "nothing outside can refuse a program whose runner was fenced",
 			red:   by("agent/exec", "TestEnvironment"),
+		}, {
+			name: "cli-call-without-intent-is-no-doubt", file: "agent/cli/tools.go",
+			edits: one("if t.ses.At.Step < t.step {", "if false {"),
+			why:   "a CLI is told that a call did not take place, which nobody knows",
+			red:   by("agent/cli", "TestCutBeforeIntent"),
+		}, {
+			name: "cli-death-is-an-outcome", file: "agent/cli/tools.go",
+			edits: one("if c.lost {", "if false {"),
+			why:   "a call that a CLI died over counts as done",
+			red:   by("agent/cli", "TestCLIDies"),
+		}, {
+			name: "cli-begins-anew", file: "agent/cli/turn.go",
+			edits: one("t.start(ctx, t.session, t.interrupted())", "t.start(ctx, \"\", t.interrupted())"),
+			why:   "a CLI that was interrupted does not know what it did before",
+			red:   by("agent/cli", "TestKilledInTool"),
+		}, {
+			name: "cli-groups-what-follows", file: "agent/cli/turn.go",
+			edits: one("e.call.before != m.Calls[0].before", "e.call.before < m.Calls[0].before"),
+			why:   "a call that needed the end of another one is recorded beside it",
+			red:   by("agent/cli", "TestStreams"),
+		}, {
+			name: "cli-counts-twice", file: "agent/cli/turn.go",
+			edits: one("if t.session == t.state.Resume {", "if false {"),
+			why:   "each turn of a session costs what all before it cost",
+			red:   by("agent/cli", "TestTurns"),
 		}, {
 			name: "proc-kills-the-group-only", file: "internal/proc/tree_unix.go", goos: "linux",
 			edits: one("\tkillCgroup(t.cgroup)\n\tfor _, e := range t.members() {", "\tt.killGroup()\n\tif true {\n\t\treturn\n\t}\n\tfor _, e := range t.members() {"),

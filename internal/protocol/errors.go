@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/child"
 )
 
 const specHint = "see docs/exec-protocol.md"
@@ -53,7 +54,7 @@ func quoteLine(line []byte) string {
 	if len(line) <= most {
 		return strconv.Quote(string(line))
 	}
-	return strconv.Quote(string(WholeRunes(line[:most]))) + "…"
+	return strconv.Quote(string(child.WholeRunes(line[:most]))) + "…"
 }
 
 // NotBegun is the error of a step whose effect was never begun: nothing is in doubt,

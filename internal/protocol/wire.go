@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/child"
 	"github.com/stint-dev/stint/internal/jsonx"
 )
 
@@ -333,8 +334,10 @@ func readEnd(f *fields) *Ending {
 	result, _ := f.value("result")
 	after, retry := f.whole("retry_after_ms", 0, maxRetry)
 	wait := readWait(f)
-	e := &Ending{Next: stint.Next{Headline: OneLine(headline)}}
-	end := func(s stint.Status) { e.Next.End = &stint.End{Outcome: s, Reason: OneLine(reason), Result: result} }
+	e := &Ending{Next: stint.Next{Headline: child.OneLine(headline)}}
+	end := func(s stint.Status) {
+		e.Next.End = &stint.End{Outcome: s, Reason: child.OneLine(reason), Result: result}
+	}
 	switch outcome {
 	case "continue":
 	case "wait":
@@ -350,7 +353,7 @@ func readEnd(f *fields) *Ending {
 			if reason == "" {
 				reason = "the agent asked for another attempt"
 			}
-			e.Err = stint.Retry(time.Duration(after)*time.Millisecond, errors.New(OneLine(reason)))
+			e.Err = stint.Retry(time.Duration(after)*time.Millisecond, errors.New(child.OneLine(reason)))
 		}
 	default:
 		f.faultf("outcome", "is %q; it must be one of: continue, wait, complete, fail", Clip(outcome, 40))
@@ -365,7 +368,7 @@ func readWait(f *fields) *stint.Wait {
 	}
 	w := &stint.Wait{For: oneOf(in, "for", "", stint.ForMessage, stint.ForTime)}
 	what, _ := in.text("what")
-	w.What = OneLine(what)
+	w.What = child.OneLine(what)
 	if until, ok := in.text("until"); ok {
 		t, err := time.Parse(time.RFC3339, until)
 		if err != nil {
@@ -395,9 +398,4 @@ func Clip(s string, runes int) string {
 		}
 	}
 	return s
-}
-
-// OneLine puts a text of several lines on one.
-func OneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 }

@@ -1,26 +1,33 @@
-package protocol
+package child
 
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/proc"
 )
 
-// StreamLog is the stream of what the agent logs by a message, as [stint.Reporter] has it.
-const StreamLog = "log"
+// MaxLine bounds one line of the log in bytes, its marker included.
+const MaxLine = 64 << 10
 
-// MaxLogLine bounds a line of the log in bytes, its marker included.
-const MaxLogLine = 64 << 10
+// Streams of the log, as [stint.Reporter] names them.
+const (
+	Stdout = "stdout" // standard output
+	Stderr = "stderr"
+	Logged = "log"
+)
 
-// Sink passes output on to the loop that is on, up to its limit, many lines at a
+// Log passes output on to the loop that is on, up to its limit, many lines at a
 // time because each call makes an entry. Between the loops of a kept process it
 // holds a little back for the next one, since a Reporter is good only while its
 // loop is.
-type Sink struct {
+type Log struct {
 	mu      sync.Mutex
 	to      stint.Reporter // nil: no loop, or one that shows nothing
 	on      bool
@@ -45,13 +52,13 @@ type heldLine struct {
 }
 
 const (
-	maxHeld   = MaxLogLine             // held between two loops; what does not fit counts as dropped
-	maxBatch  = MaxLogLine             // passed on at once
+	maxHeld   = MaxLine                // held between two loops; what does not fit counts as dropped
+	maxBatch  = MaxLine                // passed on at once
 	batchTime = 100 * time.Millisecond // the longest that a line waits for others
 )
 
 // Attach begins a loop.
-func (s *Sink) Attach(l stint.Loop, limit int64) {
+func (s *Log) Attach(l stint.Loop, limit int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.to, _ = l.(stint.Reporter)
@@ -64,38 +71,38 @@ func (s *Sink) Attach(l stint.Loop, limit int64) {
 
 // Detach ends it, with a line on what was left out. When it returns, the Reporter
 // is not used any more.
-func (s *Sink) Detach() {
+func (s *Log) Detach() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.flush()
 	if s.dropped > 0 && s.to != nil {
-		s.to.Log(StreamLog, fmt.Appendf(nil, "[stint] %d bytes of output are not logged: the loop's limit is %d bytes\n", s.dropped, s.limit))
+		s.to.Log(Logged, fmt.Appendf(nil, "[stint] %d bytes of output are not logged: the loop's limit is %d bytes\n", s.dropped, s.limit))
 	}
 	s.to, s.on, s.full, s.dropped = nil, false, false, 0
 }
 
 // Sync passes on what waits, so that it stands before what is recorded next.
-func (s *Sink) Sync() {
+func (s *Log) Sync() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.flush()
 }
 
 // flush passes the batch on. The caller holds mu.
-func (s *Sink) flush() {
+func (s *Log) flush() {
 	if len(s.batch) > 0 && s.to != nil {
 		s.to.Log(s.stream, s.batch)
 	}
 	s.batch = s.batch[:0]
 }
 
-// Log adds one line, given without its newline. size is its full length, more than
+// Line adds one line, given without its newline. size is its full length, more than
 // len(line) where it was cut on reading.
-func (s *Sink) Log(stream string, line []byte, size int64) {
+func (s *Log) Line(stream string, line []byte, size int64) {
 	const room = 64 // for the marker and the newline
 	kept := line
-	if len(kept) > MaxLogLine-room {
-		kept = WholeRunes(kept[:MaxLogLine-room])
+	if len(kept) > MaxLine-room {
+		kept = WholeRunes(kept[:MaxLine-room])
 	}
 	out := append(make([]byte, 0, len(kept)+room), kept...)
 	if cut := size - int64(len(kept)); cut > 0 {
@@ -117,7 +124,7 @@ func (s *Sink) Log(stream string, line []byte, size int64) {
 
 // pass hands a line to the loop. Once one did not fit, none does: a log with holes
 // misleads. The caller holds mu.
-func (s *Sink) pass(h heldLine) {
+func (s *Log) pass(h heldLine) {
 	if s.full || int64(len(h.line)) > s.left {
 		s.full = true
 		s.dropped += h.size
@@ -140,7 +147,7 @@ func (s *Sink) pass(h heldLine) {
 	}
 }
 
-func (s *Sink) later() {
+func (s *Log) later() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending = false
@@ -148,29 +155,29 @@ func (s *Sink) later() {
 }
 
 // Notef adds a line of stint's own, which no limit holds back.
-func (s *Sink) Notef(format string, args ...any) {
+func (s *Log) Notef(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.flush()
 	if s.to != nil {
-		s.to.Log(StreamLog, fmt.Appendf(nil, "[stint] "+format+"\n", args...))
+		s.to.Log(Logged, fmt.Appendf(nil, "[stint] "+format+"\n", args...))
 	}
 }
 
 // Text adds a text of the agent, line by line.
-func (s *Sink) Text(level, text string) {
+func (s *Log) Text(level, text string) {
 	prefix := ""
 	if level != "info" {
 		prefix = level + ": "
 	}
 	for line := range bytes.Lines([]byte(text)) {
 		line = append([]byte(prefix), bytes.TrimRight(line, "\r\n")...)
-		s.Log(StreamLog, line, int64(len(line)))
+		s.Line(Logged, line, int64(len(line)))
 	}
 }
 
-// Progress shows what the agent is doing, its first 120 characters as one line.
-func (s *Sink) Progress(text string) {
+// Progress sets the session's NOW line: one line, cut to 120 characters.
+func (s *Log) Progress(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.to == nil {
@@ -197,4 +204,83 @@ func WholeRunes(b []byte) []byte {
 		}
 	}
 	return b
+}
+
+// Tail keeps the last lines of a stream.
+type Tail struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+const (
+	tailLines = 20
+	tailWidth = 400 // bytes of one line
+)
+
+// Add takes one line, cut to 400 bytes; of more than 20 the oldest goes.
+func (t *Tail) Add(line []byte) {
+	s := string(WholeRunes(line[:min(len(line), tailWidth)]))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.lines) == tailLines {
+		copy(t.lines, t.lines[1:])
+		t.lines = t.lines[:tailLines-1]
+	}
+	t.lines = append(t.lines, s)
+}
+
+// Last returns the lines kept, oldest first.
+func (t *Tail) Last() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]string(nil), t.lines...)
+}
+
+// Pump reads a stream to its end, line by line in bounded memory, and returns how
+// many bytes came.
+func Pump(r io.Reader, tee io.Writer, each func(line []byte, size int64)) int64 {
+	if tee != nil {
+		r = &teeReader{r: r, w: tee}
+	}
+	count := &countReader{r: r}
+	lines := proc.Lines(count, MaxLine)
+	for {
+		line, err := lines.Next()
+		if err != nil {
+			return count.n
+		}
+		each(line.Data, line.Size)
+	}
+}
+
+// countReader counts what is read.
+type countReader struct {
+	r io.Reader
+	n int64
+}
+
+func (c *countReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// teeReader copies what is read. Unlike io.TeeReader it goes on when the copy
+// fails: a closed terminal must not lose the log.
+type teeReader struct {
+	r io.Reader
+	w io.Writer
+}
+
+func (t *teeReader) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	if n > 0 {
+		_, _ = t.w.Write(p[:n])
+	}
+	return n, err
+}
+
+// OneLine puts a text of several lines on one.
+func OneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 }
