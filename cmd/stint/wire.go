@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/agent/cli"
 	"github.com/stint-dev/stint/agent/exec"
 	agenthttp "github.com/stint-dev/stint/agent/http"
 	"github.com/stint-dev/stint/engine"
@@ -114,10 +115,37 @@ func (w *wiring) loop(c *config.Agent, p *pin) (stint.Agent, error) {
 		return w.llm(c, p)
 	case config.KindHTTP:
 		return w.http(c)
+	case config.KindCLI:
+		return w.cli(c)
 	}
 	e := stint.Invalid.Errorf("agent "+c.Name, "this program cannot drive agents of kind %s", c.Kind)
 	e.Hint = "a newer stint may; stint version says which this is"
 	return nil, e
+}
+
+// cli makes the agent of a command line of its own.
+func (w *wiring) cli(c *config.Agent) (stint.Agent, error) {
+	env, err := c.ResolveEnv(w.getenv, os.ReadFile)
+	if err != nil {
+		return nil, err
+	}
+	spec := cli.Preset(cli.Protocol(c.Protocol))
+	if len(c.Command) > 0 {
+		spec.Command = c.Command
+	}
+	spec.Command = append(slices.Clone(spec.Command), c.CLI.Args...)
+	for _, name := range c.Pass {
+		if !slices.Contains(spec.Pass, name) {
+			spec.Pass = append(spec.Pass, name)
+		}
+	}
+	spec.Dir, spec.Env, spec.Effects, spec.Interactive, spec.MaxOutput, spec.Grace = c.Dir, env, c.Effects, c.CLI.Interactive, c.Output, c.Grace
+	a, err := cli.New(spec)
+	if err != nil {
+		return nil, err
+	}
+	w.closes = append(w.closes, a.Close)
+	return a, nil
 }
 
 // http makes the agent behind a URL.
