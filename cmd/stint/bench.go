@@ -23,6 +23,7 @@ type benchOptions struct {
 	loops       int
 	duration    time.Duration
 	effect      string
+	agent       string
 	grow        int
 	cpuProfile  string
 }
@@ -50,8 +51,10 @@ there, and stint verify can check them.`,
   stint bench --concurrency 1,64,256 --json
   stint bench --effect once --sessions 100
   stint bench --store sqlite:/var/lib/stint/bench.db --loops 2000 --sessions 4 --grow 1024
+  stint bench --agent llm --concurrency 64
   stint bench recover -n 1000          how long sessions are down after kill -9
-  stint bench waiters -n 10000         what sessions cost that wait for a message`,
+  stint bench waiters -n 10000         what sessions cost that wait for a message
+  stint bench active -n 1000           what they cost that wait for their model`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.bench(cmd, o) },
 	}
@@ -61,9 +64,10 @@ there, and stint verify can check them.`,
 	f.IntVar(&o.loops, "loops", 20, "loops a session")
 	f.DurationVar(&o.duration, "for", 5*time.Second, "how long each row is measured")
 	f.StringVar(&o.effect, "effect", "idempotent", "of the tool steps: read, idempotent, once")
+	f.StringVar(&o.agent, "agent", "code", "what does the steps: code, or llm (a language model that plays a script in this process)")
 	f.IntVar(&o.grow, "grow", 0, "bytes by which the state grows each loop")
 	f.StringVar(&o.cpuProfile, "cpuprofile", "", "write a CPU profile to this file")
-	cmd.AddCommand(a.benchLatencyCommand(), a.benchRecoverCommand(), a.benchWaitersCommand(), a.benchColdCommand(), a.benchGrowthCommand(),
+	cmd.AddCommand(a.benchLatencyCommand(), a.benchRecoverCommand(), a.benchWaitersCommand(), a.benchActiveCommand(), a.benchColdCommand(), a.benchGrowthCommand(),
 		a.benchReportCommand(), a.benchChildCommand())
 	return cmd
 }
@@ -81,6 +85,9 @@ func (a *app) bench(cmd *cobra.Command, o benchOptions) error {
 	if o.loops < 1 || o.sessions < 0 || o.grow < 0 || o.duration <= 0 {
 		return misused(cmd, "--loops and --for are above zero, --sessions and --grow not below")
 	}
+	if o.agent != "code" && o.agent != "llm" {
+		return misused(cmd, "--agent is code or llm, not %q", o.agent)
+	}
 	stop, err := profile(o.cpuProfile)
 	if err != nil {
 		return err
@@ -88,7 +95,7 @@ func (a *app) bench(cmd *cobra.Command, o benchOptions) error {
 	defer stop()
 	rows := make([]bench.Row, 0, len(levels))
 	if !a.json {
-		a.printf("%11s %10s %12s %11s %11s %12s %14s %8s\n", "concurrency", "sessions", "steps/s", "p50 µs", "p99 µs", "cpu µs/step", "bytes/session", "rss MiB")
+		a.printf("%11s %10s %12s %10s %11s %11s %12s %14s %8s\n", "concurrency", "sessions", "steps/s", "loops/s", "p50 µs", "p99 µs", "cpu µs/step", "bytes/session", "rss MiB")
 	}
 	for _, c := range levels {
 		row, err := a.benchRow(cmd, o, c)
@@ -97,7 +104,7 @@ func (a *app) bench(cmd *cobra.Command, o benchOptions) error {
 		}
 		rows = append(rows, row)
 		if !a.json {
-			a.printf("%11d %10d %12.0f %11.0f %11.0f %12.1f %14.0f %8.1f\n", row.Concurrency, row.Sessions, row.StepsPerS, row.StepP50us, row.StepP99us, row.CPUusPerStep, row.BytesPerSession, row.RSSMB)
+			a.printf("%11d %10d %12.0f %10.0f %11.0f %11.0f %12.1f %14.0f %8.1f\n", row.Concurrency, row.Sessions, row.StepsPerS, row.LoopsPerS, row.StepP50us, row.StepP99us, row.CPUusPerStep, row.BytesPerSession, row.RSSMB)
 		}
 	}
 	if a.json {
@@ -108,7 +115,7 @@ func (a *app) bench(cmd *cobra.Command, o benchOptions) error {
 
 // benchRow measures one concurrency, on a store of its own unless one is named.
 func (a *app) benchRow(cmd *cobra.Command, o benchOptions, concurrency int) (row bench.Row, err error) {
-	w := bench.Workload{Concurrency: concurrency, Sessions: o.sessions, Loops: o.loops, Effect: stint.Effect(o.effect), Grow: o.grow, Unique: o.sessions > 0}
+	w := bench.Workload{Concurrency: concurrency, Sessions: o.sessions, Loops: o.loops, Effect: stint.Effect(o.effect), Grow: o.grow, LLM: o.agent == "llm", Unique: o.sessions > 0}
 	if o.sessions == 0 {
 		w.For, w.Warm = o.duration, benchWarm
 	}

@@ -146,6 +146,36 @@ process that is started after that, and for one with an empty store.`,
 	return cmd
 }
 
+func (a *app) benchActiveCommand() *cobra.Command {
+	var n int
+	cmd := &cobra.Command{
+		Use: "active", Short: "What sessions cost that wait for an answer of their model",
+		Long: `Run -n sessions of a language model agent until each waits for its model, and look at
+the memory that they keep alive: the heap after a collection, and stacks.`,
+		Example: "  stint bench active -n 1000",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if n < 1 {
+				return misused(cmd, "-n is above zero")
+			}
+			var m bench.Active
+			err := a.benchFolder(func(_, path string) error {
+				return withStore(cmd.Context(), path, func(st *sqlite.Store) (err error) {
+					m, err = bench.MeasureActive(cmd.Context(), st, n)
+					return err
+				})
+			})
+			if err != nil || a.json {
+				return a.benchJSON(err, m)
+			}
+			a.printf("%d sessions wait for their model: %.1f KiB each, %.1f of them what it was told; %.1f goroutines each\n", m.Sessions, m.KiBEach, m.Transcript, m.Goroutines)
+			return nil
+		},
+	}
+	cmd.Flags().IntVarP(&n, "n", "n", 1000, "sessions that are active")
+	return cmd
+}
+
 // benchSettle is how long a process that ran sessions may tidy up: a store empties
 // its log when it was idle for ten seconds.
 const benchSettle = 12 * time.Second

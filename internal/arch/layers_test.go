@@ -85,7 +85,7 @@ func layers() []row {
 		{pkg: "client", is: "the same questions and commands over HTTP", may: may(root)},
 
 		// Programs and whole-product checks.
-		{pkg: "internal/bench", is: "the measured workloads", may: may(root, "engine", "journal", "store/*")},
+		{pkg: "internal/bench", is: "the measured workloads", may: may(root, "engine", "journal", "store/*", "agent/llm", "model", "model/script", "tool")},
 		{pkg: "cmd/stint", is: "flags, configuration, wiring; one file a command", may: may(anything)},
 		{pkg: "examples/...", is: "what a reader would write; the public packages alone", may: may(public)},
 		{pkg: "internal/cases", is: "faults that users reported in public, on the engine, the stores and both kinds of agent", may: may(anything), testsOnly: true},

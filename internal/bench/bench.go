@@ -25,6 +25,7 @@ type Row struct {
 	Steps           int64   `json:"steps"`   // durable ones in the measured time
 	Seconds         float64 `json:"seconds"` // that were measured
 	StepsPerS       float64 `json:"steps_per_s"`
+	LoopsPerS       float64 `json:"loops_per_s"` // durable ones
 	StepP50us       float64 `json:"step_p50_us"` // from Do to durable
 	StepP99us       float64 `json:"step_p99_us"`
 	CPUusPerStep    float64 `json:"cpu_us_per_step"`
@@ -46,8 +47,12 @@ func Run(ctx context.Context, st stint.Store, w Workload) (Row, error) {
 		return Row{}, err
 	}
 	m := newMeter(st)
-	r := &runner{w: newScript(w), m: m}
-	agent := engine.Agent{Name: "bench", Loop: stint.AgentFunc(r.loop)}
+	r := &runner{w: newPlay(w), m: m}
+	loop, err := r.agent()
+	if err != nil {
+		return Row{}, err
+	}
+	agent := engine.Agent{Name: "bench", Loop: loop}
 	e, err := engine.New(ctx, m.store(), engine.Options{Agents: []engine.Agent{agent}, Concurrency: w.Concurrency})
 	if err != nil {
 		return Row{}, err
@@ -76,7 +81,7 @@ func size(ctx context.Context, st stint.Store) (int64, error) {
 
 // runner is one run.
 type runner struct {
-	w        *script
+	w        *play
 	m        *meter
 	begun    atomic.Int64
 	finished atomic.Int64
@@ -87,9 +92,12 @@ type reading struct {
 	at    time.Time
 	cpu   time.Duration
 	steps int64
+	loops int64
 }
 
-func (r *runner) read() reading { return reading{time.Now(), cpuTime(), r.m.steps.Load()} }
+func (r *runner) read() reading {
+	return reading{time.Now(), cpuTime(), r.m.steps.Load(), r.m.loops.Load()}
+}
 
 // measure drives sessions, as many at once as asked for, and reads the instruments
 // around the measured time. While that lasts, all of them run.
@@ -131,6 +139,7 @@ func (r *runner) measure(ctx context.Context, e *engine.Engine, a engine.Agent) 
 	row.Concurrency, row.Effect, row.Loops = r.w.Concurrency, string(r.w.Effect), r.w.Loops
 	row.Sessions, row.Steps, row.Seconds = int(r.finished.Load()), end.steps-begin.steps, end.at.Sub(begin.at).Seconds()
 	row.StepsPerS = float64(row.Steps) / row.Seconds
+	row.LoopsPerS = float64(end.loops-begin.loops) / row.Seconds
 	row.CPUusPerStep = (end.cpu - begin.cpu).Seconds() * 1e6 / float64(max(1, row.Steps))
 	return row, nil
 }

@@ -69,14 +69,14 @@ type child struct {
 	free    sync.Once
 	again   atomic.Int64
 	failed  context.CancelCauseFunc
-	base    *script
+	base    *play
 }
 
 // Child is the other side of the measurements that need a process of their own: it
 // serves the store that arg names, reads commands from in and answers on out, until
 // in ends. Only processes that [Self] starts call it, with the argument they got.
 func Child(ctx context.Context, arg string, in io.Reader, out io.Writer) (err error) {
-	c := &child{out: json.NewEncoder(out), release: make(chan struct{}), base: newScript(Workload{Effect: stint.Idempotent})}
+	c := &child{out: json.NewEncoder(out), release: make(chan struct{}), base: newPlay(Workload{Effect: stint.Idempotent})}
 	if err := json.Unmarshal([]byte(arg), &c.site); err != nil {
 		return &stint.Error{Code: stint.Invalid, Op: "bench", Err: err, Hint: "stint bench calls it; there is nothing to call by hand"}
 	}
@@ -207,7 +207,7 @@ func (c *child) observe(s stint.Session) {
 }
 
 // script is the workload with sessions of some loops.
-func (c *child) script(loops int) *script {
+func (c *child) script(loops int) *play {
 	s := *c.base
 	s.Loops = loops
 	return &s

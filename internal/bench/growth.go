@@ -44,7 +44,7 @@ func MeasureGrowth(ctx context.Context, dir string, lengths []int, total, grow i
 			w.Loops *= 2
 		}
 		w.Loops = loops
-		g.Payload = float64(newScript(w).payload())
+		g.Payload = float64(newPlay(w).payload())
 		g.BytesPerStep = g.BytesPerSession / float64(loops*StepsPerLoop)
 		g.Ratio, g.DoubleRatio = g.BytesPerSession/g.Payload, g.Double/g.BytesPerSession
 		out = append(out, g)

@@ -129,7 +129,7 @@ type solo struct {
 
 func newSolo(ctx context.Context, st stint.Store, effect stint.Effect) (*solo, error) {
 	s := &solo{m: newMeter(st)}
-	w := newScript(Workload{Loops: sliceSteps / StepsPerLoop})
+	w := newPlay(Workload{Loops: sliceSteps / StepsPerLoop})
 	result := w.modelResult(1)
 	s.agent = engine.Agent{Name: "bench-" + string(effect), Loop: stint.AgentFunc(func(ctx context.Context, l stint.Loop) (stint.Next, error) {
 		marks, n := s.m.marks(l.Session().ID), l.Session().Checkpoint.Loop+1

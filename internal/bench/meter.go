@@ -15,6 +15,7 @@ import (
 type meter struct {
 	stint.Store
 	steps atomic.Int64
+	loops atomic.Int64
 	took  histogram
 	mu    sync.Mutex
 	began map[stint.ID]*marks
@@ -79,13 +80,16 @@ func (m *meter) note(id stint.ID, es []stint.Entry) {
 		return
 	}
 	for i := range es {
+		if es[i].Kind == stint.LoopCompleted {
+			m.loops.Add(1)
+		}
 		if es[i].Kind != stint.StepCompleted {
 			continue
 		}
 		m.steps.Add(1)
 		// The numbers of steps begin anew with each loop, and no loop begins before
 		// the one before it is durable: a mark belongs to one step alone.
-		if step := es[i].Pos.Step; step <= StepsPerLoop {
+		if step := es[i].Pos.Step; step <= StepsPerLoop && marks.at[step].Load() > 0 {
 			m.took.add(time.Duration(now - marks.at[step].Load()))
 		}
 		if marks.durable != nil {

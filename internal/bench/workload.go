@@ -24,19 +24,20 @@ type Workload struct {
 	Loops       int
 	Effect      stint.Effect // of the tool steps
 	Grow        int          // bytes by which the state grows each loop; 0: a counter
+	LLM         bool         // a language model that plays a script, with tools, instead of code that does the steps
 	Unique      bool         // bodies that no other step has, so that no compression folds them
 }
 
-// script is a workload with what its steps give. Its methods may be called from any
+// play is a workload with what its steps give. Its methods may be called from any
 // goroutine.
-type script struct {
+type play struct {
 	Workload
 	content []byte // of each model step; nil: a new one for each
 	tool    json.RawMessage
 }
 
-func newScript(w Workload) *script {
-	s := &script{Workload: w}
+func newPlay(w Workload) *play {
+	s := &play{Workload: w}
 	if !w.Unique {
 		s.content, s.tool = text(contentBytes), toolResult()
 	}
@@ -46,7 +47,7 @@ func newScript(w Workload) *script {
 // contentBytes makes the result of a model step about 1 KiB.
 const contentBytes = 960
 
-func (s *script) modelResult(loop int) json.RawMessage {
+func (s *play) modelResult(loop int) json.RawMessage {
 	content := s.content
 	if content == nil {
 		content = text(contentBytes)
@@ -59,7 +60,7 @@ func (s *script) modelResult(loop int) json.RawMessage {
 	return append(b, `","tool":"search"}`...)
 }
 
-func (s *script) toolResult() json.RawMessage {
+func (s *play) toolResult() json.RawMessage {
 	if s.tool != nil {
 		return s.tool
 	}
@@ -69,7 +70,7 @@ func (s *script) toolResult() json.RawMessage {
 func toolResult() json.RawMessage { return fmt.Appendf(nil, `"%s"`, text(254)) }
 
 // steps does the steps of loop n; begun is called as each begins.
-func (s *script) steps(ctx context.Context, l stint.Loop, n int, begun func(step int)) error {
+func (s *play) steps(ctx context.Context, l stint.Loop, n int, begun func(step int)) error {
 	if err := step(ctx, l, 1, modelStep(), s.modelResult(n), begun); err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func step(ctx context.Context, l stint.Loop, n int, s stint.Step, result json.Ra
 }
 
 // next is how loop n ends.
-func (s *script) next(old json.RawMessage, n int) stint.Next {
+func (s *play) next(old json.RawMessage, n int) stint.Next {
 	next := stint.Next{State: s.state(old, n)}
 	if n >= s.Loops {
 		next.End = &stint.End{}
@@ -101,7 +102,7 @@ func (s *script) next(old json.RawMessage, n int) stint.Next {
 }
 
 // state is a counter, or a transcript that grows at its end.
-func (s *script) state(old json.RawMessage, n int) json.RawMessage {
+func (s *play) state(old json.RawMessage, n int) json.RawMessage {
 	if s.Grow == 0 {
 		return fmt.Appendf(nil, `{"loop":%d}`, n)
 	}
@@ -119,7 +120,7 @@ func (s *script) state(old json.RawMessage, n int) json.RawMessage {
 
 // payload is how many bytes a session hands to stint that were not there before:
 // results, and what each loop adds to the state.
-func (s *script) payload() int64 {
+func (s *play) payload() int64 {
 	var n int64
 	for loop := 1; loop <= s.Loops; loop++ {
 		n += int64(len(s.modelResult(loop)) + 2*len(s.toolResult()))
