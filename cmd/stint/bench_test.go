@@ -41,7 +41,7 @@ func TestBench(t *testing.T) {
 		t.Errorf("v_steps has %s", out)
 	}
 	text := d.ok("bench", "--concurrency", "2", "--sessions", "2", "--loops", "1", "--effect", "once", "--grow", "10")
-	if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 2 || !strings.Contains(lines[0], "steps/s") || len(strings.Fields(lines[1])) != 8 {
+	if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 2 || !strings.Contains(lines[0], "steps/s") || len(strings.Fields(lines[1])) != 9 {
 		t.Errorf("stint bench prints\n%s", text)
 	}
 	// The store that the environment names is somebody's real one.
