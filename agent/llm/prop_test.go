@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -179,9 +180,19 @@ func (w *world) outcome() string {
 
 // Whatever a model says, every request is one that providers take, every call that is
 // executed is executed once, and a session whose process died anywhere says the same in
-// the end as one whose did not.
+// the end as one whose did not. It dies 300 times, with STINT_LONG=1 10,200 times.
 func TestAnyScript(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	rounds := 1
+	if os.Getenv("STINT_LONG") == "1" {
+		rounds = 34
+	}
+	for range rounds { // of a hundred scripts, each killed three times
+		rapid.Check(t, anyScript(t))
+	}
+}
+
+func anyScript(t *testing.T) func(*rapid.T) {
+	return func(rt *rapid.T) {
 		l := drawLife(rt)
 		whole, effects := l.live(failing{t, rt}, 0, false, false)
 		for key, n := range effects.effects {
@@ -211,7 +222,7 @@ func TestAnyScript(t *testing.T) {
 				rt.Fatalf("killed at %d:\n%s\n--- not killed:\n%s", at, got, want)
 			}
 		}
-	})
+	}
 }
 
 // failing lets the helpers of a test fail a drawn case.
