@@ -297,7 +297,10 @@ func TestKilled(t *testing.T) {
 	t.Run("time-out after the effect", func(t *testing.T) {
 		s := self(t, "effect", "hang")
 		s.Timeout, s.Grace = time.Second, 50*time.Millisecond
-		_, err := call(t, s, `{"x":1}`)
+		out, err := call(t, s, `{"x":1}`)
+		if err == nil {
+			t.Fatalf("it ended by itself, and said %q", out.Text)
+		}
 		definite, notBegun := steer(err)
 		if definite || notBegun || !strings.Contains(err.Error(), "its time of 1s was up") {
 			t.Errorf("got %v, definite %v, not begun %v", err, definite, notBegun)
