@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -47,7 +48,7 @@ func program(name string, args []string) int {
 		}
 		fmt.Fprintln(f, os.Getenv("STINT_IDEMPOTENCY_KEY"), string(in))
 		if len(args) > 0 {
-			select {} // the window after the effect
+			hang() // the window after the effect
 		}
 		fmt.Print("done")
 	case "fail":
@@ -266,6 +267,14 @@ func TestOutcomes(t *testing.T) {
 			t.Errorf("got %.300q, %v", out.Text, err)
 		}
 	})
+}
+
+// hang waits for a signal that does not come. A select without cases would be taken for a
+// deadlock, and end the program.
+func hang() {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, os.Interrupt)
+	<-c
 }
 
 func lines(t testing.TB, path string) []string {

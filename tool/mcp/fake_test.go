@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 	"testing"
 
 	"github.com/stint-dev/stint/internal/proc"
@@ -47,9 +48,9 @@ func fake(mode string, args []string) int {
 		return 9
 	case "silent":
 		_, _ = io.Copy(io.Discard, os.Stdin)
-		select {}
+		<-time.After(time.Hour)
 	case "deaf":
-		select {}
+		<-time.After(time.Hour)
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 	case "noise":
@@ -63,7 +64,7 @@ func fake(mode string, args []string) int {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
 			if mode == "stubborn" {
-				select {}
+				<-time.After(time.Hour)
 			}
 			return 0
 		}
