@@ -12,8 +12,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 	"testing"
+	"time"
 
 	"github.com/stint-dev/stint/internal/proc"
 )
