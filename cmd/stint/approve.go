@@ -111,8 +111,7 @@ func (d *decision) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&d.run, "run", false, runHere)
 }
 
-// decideAll gives one decision on several questions. One that cannot be decided does not
-// keep it from the others; the first error decides the exit code.
+// decideAll gives one decision on several questions.
 func (a *app) decideAll(ctx context.Context, names []string, d decision) error {
 	s, err := a.open(ctx, false)
 	if err != nil {
@@ -122,20 +121,7 @@ func (a *app) decideAll(ctx context.Context, names []string, d decision) error {
 	if d.run && len(names) > 1 {
 		return usage(fmt.Errorf("--run takes one approval"))
 	}
-	var first error
-	for _, name := range names {
-		err := a.decide(ctx, s, name, d)
-		switch {
-		case err == nil:
-		case len(names) == 1 || ctx.Err() != nil:
-			return err
-		case first == nil:
-			first = exitError(a.fail(err))
-		default:
-			a.fail(err)
-		}
-	}
-	return first
+	return a.each(ctx, len(names), func(i int) error { return a.decide(ctx, s, names[i], d) })
 }
 
 func (a *app) decide(ctx context.Context, s *site, name string, d decision) error {

@@ -235,12 +235,18 @@ func (a *app) orderAll(ctx context.Context, addresses []string, o order) error {
 	if o.run && len(rows) > 1 {
 		return usage(fmt.Errorf("--run takes one session"))
 	}
+	return a.each(ctx, len(rows), func(i int) error { return a.give(ctx, s, &rows[i], o) })
+}
+
+// each does the same to n things. One that fails does not keep it from the others; the
+// first error decides the exit code.
+func (a *app) each(ctx context.Context, n int, do func(i int) error) error {
 	var first error
-	for i := range rows {
-		err := a.give(ctx, s, &rows[i], o)
+	for i := range n {
+		err := do(i)
 		switch {
 		case err == nil:
-		case len(rows) == 1 || ctx.Err() != nil:
+		case n == 1 || ctx.Err() != nil:
 			return err
 		case first == nil:
 			first = exitError(a.fail(err))
