@@ -140,7 +140,7 @@ func TestEvalRefuses(t *testing.T) {
 		{"out of range", "state.list[5] == 1", `{"list":[]}`, stint.Invalid, "out of range"},
 		{"many values", "all(state.list, all(state.list, all(state.list, true)))", long("1", 200), stint.Limit, "looks at too much"},
 		{"much made", "all(1..1000, len(1..10000) > 0)", ``, stint.Limit, "memory budget"},
-		{"ranges", "all(1..999, all(1..999, all(1..999, true)))", ``, stint.Limit, "memory budget"},
+		{"ranges", "all(1..999, all(1..999, all(1..999, true)))", ``, stint.Limit, ""}, // of memory, or of time on a slow machine
 		{"long", "all(state.list, toJSON(state) != '')", long(`"0123456789"`, 20_000), stint.Limit, "looks at too much"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
