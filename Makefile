@@ -42,7 +42,7 @@ test-long: ## The same with every rig at full size (up to an hour a package)
 	STINT_LONG=1 scripts/test.sh
 
 .PHONY: test-agents
-test-agents: ## Drive real agent CLIs (AGENTS=codex,opencode,gemini) against a scripted model; installs them with npm
+test-agents: ## Drive real agent CLIs (AGENTS=codex,opencode,gemini,codex-acp) against a scripted model; installs them with npm
 	scripts/test-agents.sh
 
 .PHONY: fuzz

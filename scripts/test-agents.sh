@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Runs the tests of agent/cli that drive real agent CLIs, against a model that plays a
-# script on the loopback. Nothing is asked of a provider.
+# Runs the tests of agent/cli and agent/acp that drive real agent CLIs, against a model
+# that plays a script on the loopback. Nothing is asked of a provider.
 #
-#   AGENTS=codex,opencode,gemini  which CLIs
+#   AGENTS=codex,opencode,gemini,codex-acp  which CLIs
 #   STINT_AGENTS_DIR=FOLDER       where they are, or are installed by npm
 #                                 (default ${XDG_CACHE_HOME:-~/.cache}/stint-agents)
 #   RUN=TestReal                  which tests
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-export AGENTS=${AGENTS:-codex,opencode,gemini}
+export AGENTS=${AGENTS:-codex,opencode,gemini,codex-acp}
 export STINT_AGENTS_DIR=${STINT_AGENTS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/stint-agents}
 
 say() { printf 'test-agents: %s\n' "$*" >&2; }
@@ -24,14 +24,15 @@ package() {
 	codex) echo @openai/codex@0.169.0 ;;
 	opencode) echo opencode-ai@1.18.33 ;;
 	gemini) echo @google/gemini-cli@0.61.0 ;;
+	codex-acp) echo @zed-industries/codex-acp@0.16.0 ;;
 	*) return 1 ;;
 	esac
 }
 
 IFS=', ' read -r -a names <<<"$AGENTS"
-[[ ${#names[@]} -gt 0 ]] || fail "AGENTS names no CLI; there are codex, opencode and gemini"
+[[ ${#names[@]} -gt 0 ]] || fail "AGENTS names no CLI; there are codex, opencode, gemini and codex-acp"
 for name in "${names[@]}"; do
-	want=$(package "$name") || fail "there is no CLI $name here; there are codex, opencode and gemini"
+	want=$(package "$name") || fail "there is no CLI $name here; there are codex, opencode, gemini and codex-acp"
 	dir=$STINT_AGENTS_DIR/$name
 	if [[ -x $dir/node_modules/.bin/$name && $(cat "$dir/installed" 2>/dev/null) == "$want" ]]; then
 		continue
@@ -47,4 +48,4 @@ for name in "${names[@]}"; do
 	echo "$want" >"$dir/installed"
 done
 
-exec "${GO:-go}" test -tags agents -count 1 -timeout 15m -run "${RUN:-TestReal}" ./agent/cli -v
+exec "${GO:-go}" test -tags agents -count 1 -timeout 30m -run "${RUN:-TestReal}" ./agent/cli ./agent/acp -v

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/agent/acp"
 	"github.com/stint-dev/stint/agent/cli"
 	"github.com/stint-dev/stint/agent/exec"
 	agenthttp "github.com/stint-dev/stint/agent/http"
@@ -129,6 +130,9 @@ func (w *wiring) cli(c *config.Agent) (stint.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Protocol == config.ACP {
+		return w.acp(c, env)
+	}
 	spec := cli.Preset(cli.Protocol(c.Protocol))
 	if len(c.Command) > 0 {
 		spec.Command = c.Command
@@ -141,6 +145,17 @@ func (w *wiring) cli(c *config.Agent) (stint.Agent, error) {
 	}
 	spec.Dir, spec.Env, spec.Effects, spec.Interactive, spec.MaxOutput, spec.Grace = c.Dir, env, c.Effects, c.CLI.Interactive, c.Output, c.Grace
 	a, err := cli.New(spec)
+	if err != nil {
+		return nil, err
+	}
+	w.closes = append(w.closes, a.Close)
+	return a, nil
+}
+
+// acp makes the agent that speaks the Agent Client Protocol.
+func (w *wiring) acp(c *config.Agent, env map[string]string) (stint.Agent, error) {
+	a, err := acp.New(acp.Spec{Command: append(slices.Clone(c.Command), c.CLI.Args...), Dir: c.Dir, Env: env, Pass: c.Pass, Effects: c.Effects,
+		Hold: c.CLI.Hold, Interactive: c.CLI.Interactive, MaxOutput: c.Output, Grace: c.Grace})
 	if err != nil {
 		return nil, err
 	}

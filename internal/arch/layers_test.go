@@ -75,6 +75,7 @@ func layers() []row {
 		{pkg: "agent/exec", is: "any program, as an agent", may: may(root, "model", "tool", "internal/proc", "internal/child", "internal/jsonx", "internal/protocol", "internal/faultpoint")},
 		{pkg: "agent/http", is: "a signed request, as an agent", may: may(root, "model", "tool", "internal/safedial", "internal/child", "internal/protocol")},
 		{pkg: "agent/cli", is: "command-line agents that print JSON, as agents", may: may(root, "internal/proc", "internal/child", "internal/jsonx", "internal/faultpoint")},
+		{pkg: "agent/acp", is: "agents that speak the Agent Client Protocol, as agents", may: may(root, "internal/proc", "internal/child", "internal/jsonx", "internal/faultpoint")},
 
 		// Triggers, answers, doors.
 		{pkg: "internal/trigger", is: "schedules and hooks become sessions, at most once", may: may(root, "engine")},
