@@ -48,4 +48,15 @@ for name in "${names[@]}"; do
 	echo "$want" >"$dir/installed"
 done
 
-exec "${GO:-go}" test -tags agents -count 1 -timeout 30m -run "${RUN:-TestReal}" ./agent/cli ./agent/acp -v
+# tested PACKAGE NAME... runs the tests of a package with those of its agents that are asked for.
+tested() {
+	local package=$1 name run=
+	shift
+	for name in "$@"; do
+		[[ " ${names[*]} " == *" $name "* ]] && run+="${run:+,}$name"
+	done
+	[[ -z "$run" ]] && return
+	AGENTS=$run "${GO:-go}" test -tags agents -count 1 -timeout 30m -run "${RUN:-TestReal}" "$package" -v
+}
+tested ./agent/cli codex opencode gemini
+tested ./agent/acp opencode gemini codex-acp
