@@ -1,0 +1,38 @@
+package mutants_test
+
+// llmMutants break what an agent that is a language model promises.
+func llmMutants() []mutant {
+	return []mutant{
+		{
+			name: "llm-cut-calls-are-executed", file: "agent/llm/calls.go",
+			edits: one("if ans.Stop != model.ToolUse {", "if false {"),
+			why:   "a call is executed whose arguments were cut off by the output limit",
+			red:   by("agent/llm", "TestFlow"),
+		}, {
+			name: "llm-tainted-is-not-asked", file: "agent/llm/calls.go",
+			edits: one(`case p.mem.Taint != "" &&`, "case false &&"),
+			why:   "an instruction in a file that the model read reaches the outside world",
+			red:   by("agent/llm", "TestTainted"),
+		}, {
+			name: "llm-unknown-is-known", file: "agent/llm/calls.go",
+			edits: one("case o.Stint == \"unknown\":\n\t\treturn tool.Output{}, false", "case o.Stint == \"unknown\":\n\t\treturn tool.Output{Text: \"ok\"}, true"),
+			why:   "the model takes for done what nobody can tell of",
+			red:   by("agent/llm", "TestUnknown"),
+		}, {
+			name: "llm-compaction-cuts-a-pair", file: "agent/llm/compact.go",
+			edits: one("if p.t.msgs[i].Role != model.Assistant {", "if p.t.msgs[i].Role == model.Assistant {"),
+			why:   "a call is separated from its result, and the provider refuses the session for good",
+			red:   by("agent/llm", "TestCompaction"),
+		}, {
+			name: "llm-unpriced-under-a-limit", file: "agent/llm/agent.go",
+			edits: one("if _, ok := p.a.spec.Cost(m.Name(), model.Usage{}); !ok {", "if _, ok := p.a.spec.Cost(m.Name(), model.Usage{}); false && !ok {"),
+			why:   "a limit of money counts nothing",
+			red:   by("agent/llm", "TestUnpriced"),
+		}, {
+			name: "llm-serial-tools-overlap", file: "agent/llm/calls.go",
+			edits: one("s.Alone, s.Ask, s.Why, s.Answer = !c.tool.Parallel,", "s.Alone, s.Ask, s.Why, s.Answer = false,"),
+			why:   "tools that must not overlap do, and a crash leaves several in doubt",
+			red:   by("agent/llm", "TestSteps"),
+		},
+	}
+}
