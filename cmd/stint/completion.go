@@ -81,7 +81,17 @@ func (a *app) completeRest(c *cobra.Command) {
 		case "file", "out", "cpuprofile", "help":
 			return
 		case "agent":
+			if c.Name() == "init" {
+				values = presetNames()
+				break
+			}
 			_ = c.RegisterFlagCompletionFunc(f.Name, a.completeAgents)
+			return
+		case "model":
+			_ = c.RegisterFlagCompletionFunc(f.Name, a.completeModel)
+			return
+		case "tools":
+			_ = c.RegisterFlagCompletionFunc(f.Name, a.completeTools)
 			return
 		case "from":
 			_ = c.RegisterFlagCompletionFunc(f.Name, a.completeLoops)

@@ -1,24 +1,59 @@
 package main
 
 import (
+	"embed"
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/config"
-	"github.com/stint-dev/stint/internal/term"
 )
 
+//go:embed presets
+var presets embed.FS
+
+// preset is an agent that stint init can write, with what has to be done before it runs.
+type preset struct {
+	name    string // of --agent
+	agent   string // what it is called in the file
+	program string // that has to be installed; empty: none
+	login   string // how it gets its key
+}
+
+func allPresets() []preset {
+	return []preset{
+		{"codex", "codex", "codex", "codex login, or set CODEX_API_KEY"},
+		{"claude", "claude", "claude", "log in once in claude itself, or set ANTHROPIC_API_KEY"},
+		{"opencode", "opencode", "opencode", "opencode auth login"},
+		{"gemini", "gemini", "gemini", "log in once in gemini itself, or set GEMINI_API_KEY"},
+		{"llm", "assistant", "", "set ANTHROPIC_API_KEY, or change model in the file"},
+	}
+}
+
+func presetNames() (names []string) {
+	for _, p := range allPresets() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
 func (a *app) initCommand() *cobra.Command {
-	return &cobra.Command{
+	var with string
+	cmd := &cobra.Command{
 		Use: "init [DIR]", Short: "Write a stint.yaml with a working agent",
 		Long: `Write a stint.yaml with one agent that works as it is, and a folder .stint for the
-store that git ignores. What is there is left alone.`,
-		Example: "  stint init && stint run hello",
+store that git ignores. What is there is left alone.
+
+--agent writes another one: codex, claude, opencode or gemini is that command-line
+agent, unmodified; llm is a model with tools. Comments in the file say what to change.`,
+		Example: "  stint init && stint run hello\n  stint init --agent llm && stint run assistant -p \"what is in this folder?\"\n  stint init --agent codex work",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := "."
 			switch len(args) {
@@ -28,12 +63,31 @@ store that git ignores. What is there is left alone.`,
 			default:
 				return misused(cmd, "give one folder, or none")
 			}
-			return a.init(dir)
+			p := preset{agent: "hello"}
+			if cmd.Flags().Changed("agent") {
+				i := slices.IndexFunc(allPresets(), func(p preset) bool { return p.name == with })
+				if i < 0 {
+					return misused(cmd, "--agent is one of %s, not %q", strings.Join(presetNames(), ", "), with)
+				}
+				p = allPresets()[i]
+			}
+			return a.init(dir, p)
 		},
 	}
+	cmd.Flags().StringVar(&with, "agent", "", "the agent to write: "+strings.Join(presetNames(), ", "))
+	return cmd
 }
 
-func (a *app) init(dir string) error {
+// text is the stint.yaml that has the agent.
+func (p *preset) text() (string, error) {
+	if p.name == "" {
+		return config.Example(), nil
+	}
+	b, err := presets.ReadFile("presets/" + p.name + ".yaml")
+	return string(b), err
+}
+
+func (a *app) init(dir string, p preset) error {
 	if !filepath.IsAbs(dir) {
 		wd, err := a.getwd()
 		if err != nil {
@@ -47,11 +101,14 @@ func (a *app) init(dir string) error {
 		e.Hint = "stint agent validate checks it"
 		return e
 	}
-	if err := initFiles(dir, path); err != nil {
+	text, err := p.text()
+	if err != nil {
 		return err
 	}
-	file, err := config.Load(path)
-	if err != nil {
+	if err := initFiles(dir, path, text); err != nil {
+		return err
+	}
+	if _, err := config.Load(path); err != nil {
 		return err
 	}
 	if a.json {
@@ -60,19 +117,26 @@ func (a *app) init(dir string) error {
 			Path   string `json:"path"`
 		}{"stint.init/1", path})
 	}
-	a.printf("wrote %s\n", term.Escape(path))
-	for name := range file.Agents {
-		a.printf("  stint run %s\n", name)
+	a.printf("wrote %s\n", path)
+	if p.program != "" {
+		if _, err := exec.LookPath(p.program); err != nil {
+			a.printf("  %s is not in PATH: install it, or name its path under command\n", p.program)
+		}
 	}
+	if p.login != "" {
+		a.printf("  %s\n  stint run %s -p \"what is in this folder?\"\n", p.login, p.agent)
+		return nil
+	}
+	a.printf("  stint run %s\n", p.agent)
 	return nil
 }
 
 // initFiles makes the folder, what git ignores in it, and stint.yaml; or nothing.
-func initFiles(dir, path string) error {
+func initFiles(dir, path, text string) error {
 	ignore := filepath.Join(dir, ".stint", ".gitignore")
 	folders, err := makeFolders(filepath.Dir(ignore))
 	files := []string{}
-	for _, f := range []struct{ path, text string }{{ignore, "*\n"}, {path, config.Example()}} {
+	for _, f := range []struct{ path, text string }{{ignore, "*\n"}, {path, text}} {
 		if err != nil {
 			break
 		}

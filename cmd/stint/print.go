@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,28 +19,6 @@ func (a *app) printSession(row *stint.Row) error {
 
 // followPoll is how often a follower looks for new entries.
 const followPoll = 100 * time.Millisecond
-
-// followLive prints the session's log behind entry after while it runs, until the
-// returned function is called.
-func (a *app) followLive(s *site, row *stint.Row, after stint.Seq) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	opt := view.LogOptions{Query: view.LogQuery{Line: -1, After: after}, Again: row.Session.Status.Ended()}
-	if a.json {
-		opt.Format = view.JSONL
-	}
-	log := view.NewLog(s.store, *row, a.style(), time.Now(), opt)
-	done := make(chan error, 1)
-	go func() {
-		_, err := log.Follow(ctx, a.out, followPoll)
-		done <- err
-	}()
-	return func() {
-		timer := time.AfterFunc(2*followPoll, cancel) // a session that parks has no end to wait for
-		defer timer.Stop()
-		<-done
-		cancel()
-	}
-}
 
 // planLine is one line of a plan.
 func planLine(b *strings.Builder, label, format string, args ...any) {

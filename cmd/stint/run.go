@@ -27,44 +27,64 @@ import (
 
 func (a *app) runCommand() *cobra.Command {
 	var o requestOptions
+	var p promptOptions
 	var quiet bool
 	var effect string
 	cmd := &cobra.Command{
-		Use:   "run AGENT | run -- COMMAND [ARGS]",
+		Use:   "run AGENT | run -p TEXT | run -- COMMAND [ARGS]",
 		Short: "Run a session here, in the foreground",
 		Long: `Run a session in this process: in this folder, with this environment, on this
 terminal. Other processes see and control it through the store while it runs.
 
-With AGENT it runs an agent of stint.yaml. With -- it makes a session of any
-command, without a configuration: its output is the log, its exit code the outcome
-and the exit code of stint. Such a command is one step with the effect once, unless
---effect says that it may run again: if stint dies, nobody runs it again by itself.
+With AGENT it runs an agent of stint.yaml. Without one, -p or -f is what a model is
+asked: --model names it, --tools what it may call, --system how it shall work. What it
+says last is standard output, alone; all else is standard error.
 
-Ctrl-C lets an agent finish its step and gives the session back, to be resumed; once
-more ends it as canceled. A command after -- is ended by the first one, as it would
-be without stint. With --json each entry is printed as it comes, then the session.`,
+With -- it makes a session of any command, without a configuration: its output is the
+log, its exit code the outcome and the exit code of stint. Such a command is one step
+with the effect once, unless --effect says that it may run again: if stint dies, nobody
+runs it again by itself.
+
+On a terminal, what a model says is shown as it comes, and a line at the bottom says
+what the session does. Ctrl-C there asks whether to pause, stop or kill the session;
+elsewhere it lets an agent finish its step and gives the session back, to be resumed.
+Once more ends it as canceled. A command after -- is ended by the first one, as it
+would be without stint. With --json each entry is printed as it comes, then the
+session.`,
 		Example: `  stint run -- make test
   stint run --name nightly --wall 1h -- ./backup.sh /srv
   stint run triage -p "open issues since yesterday"
+  stint run -p "what is in this folder?" --model anthropic/claude-sonnet-5 --tools files
+  summary=$(stint run -f report.md --system "Sum it up in a sentence." --cost 0.50)
   echo '{"repo":"acme/api"}' | stint run review -f -`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 				if dash > 0 || len(args) == 0 {
 					return misused(cmd, "give an agent, or -- and a command")
 				}
+				if err := p.noPrompt(cmd, "a command after -- has no model"); err != nil {
+					return err
+				}
 				return a.runArgv(cmd.Context(), &o, args, effect, quiet)
 			}
-			if len(args) != 1 {
-				return misused(cmd, "give one agent, or -- and a command")
+			if len(args) > 1 || len(args) == 0 && o.prompt == "" && o.file == "" {
+				return promptMissing(cmd)
 			}
 			if effect != "" {
 				return misused(cmd, "--effect is for commands after --; an agent's effects are in stint.yaml")
+			}
+			if len(args) == 0 {
+				return a.runPrompt(cmd.Context(), &o, &p, quiet)
+			}
+			if err := p.noPrompt(cmd, "that of an agent is in stint.yaml"); err != nil {
+				return err
 			}
 			return a.runAgent(cmd.Context(), &o, args[0], quiet)
 		},
 	}
 	o.flags(cmd.Flags())
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing but the command's own output, unless the session fails or needs you")
+	p.flags(cmd)
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing but what the command or the model says, unless the session fails or needs you")
 	cmd.Flags().StringVar(&effect, "effect", "", "of the command after --: once (default), idempotent, read")
 	return cmd
 }
@@ -142,7 +162,7 @@ func (a *app) runArgv(ctx context.Context, o *requestOptions, argv []string, eff
 	if err != nil {
 		return err
 	}
-	return a.runNew(ctx, o, a.teeOf(c), c, quiet, true)
+	return a.runNew(ctx, o, a.teeOf(c), c, manner{quiet: quiet, argv: true})
 }
 
 func (a *app) runAgent(ctx context.Context, o *requestOptions, name string, quiet bool) error {
@@ -150,7 +170,7 @@ func (a *app) runAgent(ctx context.Context, o *requestOptions, name string, quie
 	if err != nil {
 		return err
 	}
-	return a.runNew(ctx, o, a.teeOf(c), c, quiet, false)
+	return a.runNew(ctx, o, a.teeOf(c), c, manner{quiet: quiet})
 }
 
 // teeOf is where the raw output of an agent in the foreground goes: that of a program
@@ -176,8 +196,15 @@ func (a *app) configured(name string) (config.Agent, error) {
 	return file.Agent(name)
 }
 
+// manner is how a session is run in the foreground.
+type manner struct {
+	quiet bool
+	argv  bool // made of a command line: its exit code is ours
+	text  bool // what the model says last is standard output, and nothing else
+}
+
 // runNew creates a session and drives it in the foreground.
-func (a *app) runNew(ctx context.Context, o *requestOptions, t *tee, c config.Agent, quiet, argv bool) error {
+func (a *app) runNew(ctx context.Context, o *requestOptions, t *tee, c config.Agent, m manner) error {
 	s, err := a.open(ctx, true)
 	if err != nil {
 		return err
@@ -185,6 +212,8 @@ func (a *app) runNew(ctx context.Context, o *requestOptions, t *tee, c config.Ag
 	defer s.store.Close()
 	w := s.wire(t)
 	defer w.close()
+	f := &foreground{app: a, site: s, manner: m, logs: w.tee == nil}
+	f.look(w, c.Kind, modelName(&c))
 	agent, err := w.agent(c)
 	if err != nil {
 		return err
@@ -198,7 +227,6 @@ func (a *app) runNew(ctx context.Context, o *requestOptions, t *tee, c config.Ag
 		return err
 	}
 	defer e.Close()
-	f := &foreground{app: a, site: s, quiet: quiet, argv: argv, logs: w.tee == nil}
 	ses, err := f.drive(ctx, func(ctx context.Context) (stint.Session, error) {
 		return e.RunNew(ctx, req, f.begun)
 	})
@@ -214,12 +242,13 @@ func (a *app) runThere(ctx context.Context, s *site, row *stint.Row, quiet bool)
 	id := row.Session.ID
 	w := s.wire(nil)
 	defer w.close()
+	f := &foreground{app: a, site: s, manner: manner{quiet: quiet}, logs: true, id: id, after: row.Session.Head}
+	f.look(w, row.Session.Agent.Runtime, "")
 	e, err := a.engine(ctx, s, w)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	f := &foreground{app: a, site: s, quiet: quiet, logs: true, id: id, after: row.Session.Head}
 	ses, err := f.drive(ctx, func(ctx context.Context) (stint.Session, error) {
 		f.begun(engine.Created{ID: id})
 		return e.Run(ctx, id)
@@ -235,13 +264,17 @@ type tee struct{ stdout, stderr io.Writer }
 
 // foreground is a session that this process drives before a person's eyes.
 type foreground struct {
-	app     *app
-	site    *site
-	quiet   bool
-	argv    bool // made of a command line: its exit code is ours
-	logs    bool // show the log while it runs
+	app  *app
+	site *site
+	manner
+	logs    bool         // show the log while it runs
+	screen  *term.Screen // where standard error is a terminal
+	live    *live        // shows what comes; nil: nobody wants to see it
 	mu      sync.Mutex
 	id      stint.ID // zero until it is there; behind mu, a signal may come any time
+	unask   func()   // ends the question that is on the screen; nil: there is none; behind mu
+	asking  sync.WaitGroup
+	over    bool // nothing is asked any more; behind mu
 	found   bool
 	after   stint.Seq // what was before this entry is there to read, and not shown again
 	signals atomic.Int32
@@ -253,8 +286,9 @@ type foreground struct {
 const sameSignal = 50 * time.Millisecond
 
 // drive runs the session until it parks or ends, with signals turned into what
-// they ask of a session: the first one drains it, the second kills it. A command
-// line's first interrupt kills it, as it would without stint.
+// they ask of a session: the first one drains it, or on a terminal asks what is meant,
+// the second kills it. A command line's first interrupt kills it, as it would without
+// stint.
 func (f *foreground) drive(ctx context.Context, run func(context.Context) (stint.Session, error)) (stint.Session, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -265,23 +299,18 @@ func (f *foreground) drive(ctx context.Context, run func(context.Context) (stint
 			return
 		}
 		last = time.Now()
-		n := f.signals.Add(1)
-		if n == 1 && !(f.argv && s != syscall.SIGTERM) {
-			f.say("finishing the step under way; once more to kill it\n")
-			cancel()
-			return
+		switch n := f.signals.Add(1); {
+		case n == 1 && s == os.Interrupt && f.asks():
+			f.ask(ctx, cancel)
+		case n == 1 && !(f.argv && s != syscall.SIGTERM), s != os.Interrupt && f.dismiss():
+			f.drain(cancel)
+		default:
+			f.kill(ctx, cancel)
 		}
-		f.mu.Lock()
-		id := f.id
-		f.mu.Unlock()
-		if id.IsZero() { // there is nothing to kill yet
-			cancel()
-			return
-		}
-		_ = f.site.store.Send(context.WithoutCancel(ctx), id, stint.Message{ID: ident.New().String(), Kind: stint.Kill, From: f.app.actor()})
 	})
 	defer f.app.handleSignals(nil)
 	s, err := run(ctx)
+	f.asked()
 	if f.stop != nil {
 		f.stop()
 	}
@@ -294,12 +323,10 @@ func (f *foreground) begun(c engine.Created) {
 	f.id, f.found = c.ID, c.Found
 	f.mu.Unlock()
 	row, err := f.site.store.Session(context.Background(), c.ID)
-	if err != nil || f.quiet {
+	if err != nil || f.live == nil || c.Found {
 		return
 	}
-	if f.logs && !c.Found {
-		f.stop = f.app.followLive(f.site, &row, f.after)
-	}
+	f.stop = f.live.follow(row, f.after)
 }
 
 // ignoreBrokenPipe keeps the session going when what reads the output is gone, as
@@ -312,7 +339,11 @@ func ignoreBrokenPipe() (undo func()) {
 }
 
 func (f *foreground) say(format string, args ...any) {
-	if !f.quiet {
+	switch {
+	case f.quiet:
+	case f.screen != nil: // what it draws again must not stand in the way
+		fmt.Fprintf(f.screen, "stint: "+format, shown(args)...)
+	default:
 		f.app.notef("stint: "+format, args...)
 	}
 }
@@ -323,12 +354,17 @@ func (f *foreground) outcome(s *stint.Session) error {
 	if err != nil {
 		return err
 	}
-	if f.app.json {
-		if err := f.app.printSession(&row); err != nil {
-			return err
-		}
-	} else {
+	switch {
+	case f.app.json:
+		err = f.app.printSession(&row)
+	case f.text:
+		err = f.printText(&row)
 		f.tell(&row)
+	default:
+		f.tell(&row)
+	}
+	if err != nil {
+		return err
 	}
 	if f.argv {
 		if code, ok := exitOf(f.site, s); ok {
@@ -360,10 +396,26 @@ func (f *foreground) tell(row *stint.Row) {
 	case s.Status == stint.Waiting && s.Wait.For == stint.ForDoubt:
 		f.say("%s waits for your word: %s\n  stint resolve %s:%s --happened | --not | --unknown\n", s.Name, term.Line(s.Wait.What), row.Short, s.Wait.Step)
 	case s.Status == stint.Waiting:
-		f.say("%s waits for %s: %s\n  %s\n", s.Name, s.Wait.For, term.Line(s.Wait.What), wayOn(row))
+		f.say("%s waits for %s: %s\n", s.Name, s.Wait.For, term.Line(s.Wait.What))
+		if !f.questions(row) {
+			f.app.notef("  %s\n", wayOn(row))
+		}
 	default:
 		f.say("%s stopped here and can go on: stint resume %s --run\n", s.Name, row.Short)
 	}
+}
+
+// questions prints what a session asks, with the arguments that a yes would allow, and
+// reports whether there is something.
+func (f *foreground) questions(row *stint.Row) bool {
+	now := time.Now()
+	list, err := view.NewApprovals(context.Background(), f.site.store, row, now)
+	if err != nil || len(list.Items) == 0 {
+		return false // stint approvals says what is wrong
+	}
+	_ = list.Write(f.app.err, term.For(f.app.err, f.app.color, f.app.getenv), now)
+	f.app.notef("  With --run behind it, the session goes on here.\n")
+	return true
 }
 
 // wayOn is the command that moves a waiting session on.

@@ -30,6 +30,8 @@ type File struct {
 	Store       string           // "sqlite:PATH" with the path joined to the file's folder; empty: none given
 	Concurrency int              // sessions at once, 1 to 10,000
 	Agents      map[string]Agent // by name; may be empty
+
+	providers map[string]Provider // with those that are built in, by name
 }
 
 // Agent is how the sessions of one name run: everything the file says, defaults

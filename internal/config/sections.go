@@ -18,6 +18,7 @@ func (d *decoder) file(n *node, f *File) {
 	if p := valueOf(n, "providers"); p != nil && n.shape == mapping {
 		d.each(p, "providers", "a mapping of names to services of models", d.provider)
 	}
+	f.providers = d.providers
 	d.section(n, "", "a mapping with the key agents", d.fileMembers(f))
 }
 

@@ -48,6 +48,7 @@ type Log struct {
 	last   stint.Seq // newest entry that was looked at
 	items  int       // printed as JSON
 	shown  *stint.Seq
+	heard  bool // what a model said is shown elsewhere: its line has the calls alone
 }
 
 // NewLog returns a log of the session as row has it. Times on a terminal are in
@@ -305,6 +306,10 @@ func (l *Log) line(b *strings.Builder, e *stint.Entry, ln *logLine) {
 			return
 		}
 	}
+	if l.st.Width > 0 && l.st.Width < leadWidth {
+		l.narrowLine(b, ln)
+		return
+	}
 	lead := at.Format("15:04:05.000") + "  " + term.Pad(position(e.Pos), posWidth, false)
 	if ln.more {
 		lead = strings.Repeat(" ", len("15:04:05.000")+2+posWidth)
@@ -323,6 +328,35 @@ func (l *Log) line(b *strings.Builder, e *stint.Entry, ln *logLine) {
 		b.WriteString(l.st.Paint(term.Dim, lead) + " " + l.st.Paint(ln.color, term.Pad(arrow, 1, false)) + " " +
 			term.Pad(name, nameWidth, false) + " " + l.st.Paint(ln.color, text) + "\n")
 		lead, arrow, name = strings.Repeat(" ", term.Width(lead)), "", strings.Repeat(" ", term.Width(name))
+	}
+}
+
+// leadWidth is the width of a terminal below which lines have no time and no place: those
+// would leave no room for what is said.
+const leadWidth = 72
+
+// narrowLine writes arrow, name and text, over at most three lines where all of it does
+// not matter.
+func (l *Log) narrowLine(b *strings.Builder, ln *logLine) {
+	text, width := ln.text, l.st.Width-2
+	if !ln.more {
+		text = strings.TrimSpace(ln.name + "  " + ln.text)
+	}
+	texts := []string{text}
+	if !ln.whole {
+		texts = wrap(text, width)
+	}
+	if !ln.whole && !ln.wrap && len(texts) > 3 {
+		texts = append(texts[:2:2], strings.Join(texts[2:], " "))
+	}
+	lead := ln.arrow
+	for _, text := range texts {
+		if !ln.whole && !ln.wrap {
+			text = term.Cut(text, width)
+		}
+		text = strings.TrimRight(text, " ")
+		b.WriteString(l.st.Paint(ln.color, term.Pad(lead, 1, false)+" "+text) + "\n")
+		lead = ""
 	}
 }
 

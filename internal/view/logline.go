@@ -19,7 +19,7 @@ func (l *Log) lines(ctx context.Context, e *stint.Entry) ([]logLine, error) {
 	if e.Kind == stint.OutputWritten {
 		return l.output(ctx, e)
 	}
-	ls, err := l.words(e)
+	ls, err := l.words(ctx, e)
 	if err != nil { // bad data is a line too: a log must not end there
 		ls = []logLine{{name: string(e.Kind), text: term.Line(err.Error()), color: term.Red, whole: true}}
 	}
@@ -33,14 +33,17 @@ func (l *Log) lines(ctx context.Context, e *stint.Entry) ([]logLine, error) {
 }
 
 // words are the lines of an entry that is no output; they are not safe yet.
-func (l *Log) words(e *stint.Entry) ([]logLine, error) {
+func (l *Log) words(ctx context.Context, e *stint.Entry) ([]logLine, error) {
 	switch e.Kind {
 	case stint.StepRequested:
 		d, err := journal.Decode[journal.StepRequested](e)
 		return []logLine{{arrow: "→", name: d.Name, text: list(kindWord(d), l.beginning(e))}}, err
 	case stint.StepCompleted, stint.StepFailed:
 		d, err := journal.Decode[journal.StepDone](e)
-		return l.done(e, &d), err
+		if err != nil {
+			return nil, err
+		}
+		return l.done(ctx, e, &d)
 	case stint.StepResolved:
 		d, err := journal.Decode[journal.StepResolved](e)
 		return []logLine{{arrow: "←", name: "resolved", text: list(verdictWord(d.Verdict)+", says "+string(e.Actor), d.Reason, l.beginning(e)), color: term.Yellow}}, err
@@ -97,7 +100,11 @@ func (l *Log) session(e *stint.Entry) ([]logLine, error) {
 		var d journal.Ended
 		d, err = journal.Decode[journal.Ended](e)
 		_, ln.color = shape(&stint.Row{Session: stint.Session{Status: d.Outcome}})
-		ln.text = list(string(d.Outcome), d.Reason, l.beginning(e))
+		result := l.beginning(e)
+		if text, ok := onlyText(e.Body); ok {
+			result = l.brief(quoted(text))
+		}
+		ln.text = list(string(d.Outcome), d.Reason, result)
 	case stint.LineStarted:
 		var d journal.LineStarted
 		d, err = journal.Decode[journal.LineStarted](e)
@@ -203,7 +210,7 @@ func verdictWord(v journal.Verdict) string {
 }
 
 // done are the lines of a step's outcome.
-func (l *Log) done(e *stint.Entry, d *journal.StepDone) []logLine {
+func (l *Log) done(ctx context.Context, e *stint.Entry, d *journal.StepDone) ([]logLine, error) {
 	ln := logLine{arrow: "←", name: d.Name}
 	figures := took(msec(d.MS))
 	if d.Kind == stint.Model || d.Usage != (stint.Usage{}) {
@@ -216,20 +223,19 @@ func (l *Log) done(e *stint.Entry, d *journal.StepDone) []logLine {
 			what += " (in doubt)"
 		}
 		ln.text = list(figures, what)
-		return []logLine{ln}
+		return []logLine{ln}, nil
 	}
-	if !e.Blob.IsZero() {
-		figures = list(figures, bytesOf(e.Blob.Size))
+	what, size, bad, err := l.outcome(ctx, e, d)
+	if err != nil {
+		return nil, err
 	}
-	args := ""
-	if len(d.Args) > 0 {
-		args = l.brief(d.Args) + " "
+	if ln.text = list(figures, size); what != "" {
+		ln.text += "   " + what
 	}
-	ln.text = figures
-	if result := l.brief(e.Body); args != "" || result != "" && result != "null" {
-		ln.text += "   " + args + "→ " + orDash(result)
+	if bad {
+		ln.color = term.Red
 	}
-	return []logLine{ln}
+	return []logLine{ln}, nil
 }
 
 func usageWords(u stint.Usage) string {
