@@ -19,7 +19,7 @@ import (
 func (a *app) agentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "agent", Short: "Look at the agents of stint.yaml",
-		Example: "  stint agent ls\n  stint agent show triage\n  stint agent validate",
+		Example: "  stint agent ls\n  stint agent show triage\n  stint agent tools triage\n  stint agent validate",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknownCommand(cmd, args)
@@ -27,7 +27,7 @@ func (a *app) agentCommand() *cobra.Command {
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(a.agentListCommand(), a.agentShowCommand(), a.agentValidateCommand(), a.agentDiffCommand())
+	cmd.AddCommand(a.agentListCommand(), a.agentShowCommand(), a.agentValidateCommand(), a.agentDiffCommand(), a.agentToolsCommand(), a.agentAcceptCommand())
 	return cmd
 }
 

@@ -287,7 +287,12 @@ func (d *decision) body(v *view.Approval) (json.RawMessage, error) {
 	answer := json.RawMessage(d.answer)
 	if bad := schema.Check(answer); bad != nil {
 		text, err := stint.Marshal(d.answer) // a text need not be quoted
-		if err != nil || schema.Check(text) != nil {
+		if err == nil && !json.Valid(answer) {
+			bad = schema.Check(text)
+		} else if err == nil && schema.Check(text) == nil {
+			bad = nil
+		}
+		if bad != nil {
 			return nil, usage(fmt.Errorf("--answer: %w", bad))
 		}
 		answer = text
@@ -296,13 +301,19 @@ func (d *decision) body(v *view.Approval) (json.RawMessage, error) {
 }
 
 // mayDecide refuses a decision by a process that a session of the same family started:
-// an agent does not approve itself. A program of the same user that hides where it comes
-// from is not kept from it; the guarantees say how to make a boundary.
+// an agent does not approve itself. What serves many sessions, as servers of tools do,
+// decides nothing. A program of the same user that hides where it comes from is not kept
+// from it; the guarantees say how to make a boundary.
 func (a *app) mayDecide(ctx context.Context, s *site, row *stint.Row) error {
 	from := []string{a.getenv("STINT_SESSION")}
 	for _, p := range proc.Ancestors(os.Getpid()) {
-		id, _ := proc.Getenv(p.Pid, "STINT_SESSION")
+		id, known := proc.Getenv(p.Pid, "STINT_SESSION")
 		from = append(from, id)
+		if !known && proc.IsGuard(p.Pid) {
+			e := stint.Denied.Errorf("approval", "this process was started by a program that serves agents, and an agent does not decide what it asks")
+			e.Hint = "a person decides, in a shell of their own: stint approvals"
+			return e
+		}
 	}
 	for _, text := range from {
 		id, err := stint.ParseID(text)

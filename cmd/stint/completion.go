@@ -47,7 +47,7 @@ package bash-completion, in zsh compinit.`,
 const completionTime = 150 * time.Millisecond
 
 // filesArgs are the commands whose arguments are files.
-const filesArgs = " init validate backup restore salvage "
+const filesArgs = " init validate accept backup restore salvage "
 
 // complete says of every command what its arguments and flags can be. What is not
 // known is offered nothing, rather than the files of the folder.

@@ -214,8 +214,11 @@ func (a *app) runNew(ctx context.Context, o *requestOptions, t *tee, c config.Ag
 	defer w.close()
 	f := &foreground{app: a, site: s, manner: m, logs: w.tee == nil}
 	f.look(w, c.Kind, modelName(&c))
-	agent, err := w.agent(c)
-	if err != nil {
+	if !m.quiet {
+		w.talk = a.serverTalk()
+	}
+	var agent engine.Agent
+	if err := w.until(ctx, func() (err error) { agent, err = w.agent(c); return err }); err != nil {
 		return err
 	}
 	req, err := o.request(a, agent)
@@ -244,6 +247,9 @@ func (a *app) runThere(ctx context.Context, s *site, row *stint.Row, quiet bool)
 	defer w.close()
 	f := &foreground{app: a, site: s, manner: manner{quiet: quiet}, logs: true, id: id, after: row.Session.Head}
 	f.look(w, row.Session.Agent.Runtime, "")
+	if !quiet {
+		w.talk = a.serverTalk()
+	}
 	e, err := a.engine(ctx, s, w)
 	if err != nil {
 		return err

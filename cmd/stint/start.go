@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/view"
 )
 
@@ -41,8 +42,8 @@ func (a *app) start(ctx context.Context, o *requestOptions, name string) error {
 	defer s.store.Close()
 	w := s.wire(nil)
 	defer w.close()
-	agent, err := w.agent(c)
-	if err != nil {
+	var agent engine.Agent
+	if err := w.until(ctx, func() (err error) { agent, err = w.agent(c); return err }); err != nil {
 		return err
 	}
 	req, err := o.request(a, agent)

@@ -19,6 +19,7 @@ import (
 	"github.com/stint-dev/stint/internal/price"
 	"github.com/stint-dev/stint/journal"
 	"github.com/stint-dev/stint/model"
+	"github.com/stint-dev/stint/tool/mcp"
 )
 
 // runtimeExec is the runtime of agents that are programs. The runtime of an agent is its
@@ -40,29 +41,51 @@ type wiring struct {
 	prices func() (*price.Table, error)
 	hear   func(stint.ID, model.Delta) // pieces of answers, for who watches; nil: nobody does
 	waits  func(model.Wait)            // what a provider makes a call wait for
-	talk   func(line string)           // what servers of tools say; nil: nobody listens
+	talk   func(server, line string)   // what servers of tools say; nil: nobody listens
+	first  func(file string, accepted []mcp.Pin)
+	look   bool       // accept nothing of servers of tools
+	shut   sync.Mutex // held while all is closed
 	mu     sync.Mutex
 	paces  map[string]*model.Pace // by provider
+	live   map[string]*mcp.Server // by file and how they are started; behind mu, as closes
 }
 
 // wire makes the wiring of a site.
 func (s *site) wire(t *tee) *wiring {
-	return &wiring{getenv: os.LookupEnv, kept: copies{s.store, filepath.Join(s.path+".d", "pins")}, tee: t, prices: func() (*price.Table, error) { return s.app.prices(&priceOptions{}) }}
+	return &wiring{getenv: os.LookupEnv, kept: copies{s.store, filepath.Join(s.path+".d", "pins")}, tee: t,
+		prices: func() (*price.Table, error) { return s.app.prices(&priceOptions{}) }, first: s.app.firstUse}
 }
 
-// serverLog is what MCP servers say besides their messages. It goes where the talk of a
-// foreground command goes.
-func (w *wiring) serverLog(server, line string) {
-	if w.talk != nil {
-		w.talk("[" + server + "] " + line)
-	}
+// later has something closed with the wiring.
+func (w *wiring) later(c func() error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closes = append(w.closes, c)
 }
 
-// close ends the processes that agents kept.
+// close ends the processes that agents kept, and returns when they are gone, whoever
+// began to end them.
 func (w *wiring) close() {
-	for _, c := range w.closes {
+	w.shut.Lock()
+	defer w.shut.Unlock()
+	w.mu.Lock()
+	all := w.closes
+	w.closes = nil
+	w.mu.Unlock()
+	for _, c := range all {
 		_ = c()
 	}
+}
+
+// until does what may wait for servers of tools that start, and gives it up, with all that
+// the wiring holds, when ctx ends.
+func (w *wiring) until(ctx context.Context, do func() error) error {
+	stop := context.AfterFunc(ctx, w.close)
+	defer stop()
+	if err := do(); err == nil || ctx.Err() == nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 // resolve makes the agent that a session is pinned to.
@@ -148,7 +171,7 @@ func (w *wiring) cli(c *config.Agent) (stint.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.closes = append(w.closes, a.Close)
+	w.later(a.Close)
 	return a, nil
 }
 
@@ -187,7 +210,7 @@ func (w *wiring) http(c *config.Agent) (stint.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.closes = append(w.closes, a.Close)
+	w.later(a.Close)
 	return a, nil
 }
 
@@ -230,7 +253,7 @@ func (w *wiring) make(c config.Agent, def json.RawMessage, p *pin) (engine.Agent
 	if err != nil {
 		return engine.Agent{}, err
 	}
-	w.closes = append(w.closes, run.Close)
+	w.later(run.Close)
 	if loop = run; p.Store == "" && len(p.Files) > 0 {
 		loop = &pinned{Agent: run, spec: spec, files: p.Files, strict: c.Pin == config.PinStrict}
 	}

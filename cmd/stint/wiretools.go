@@ -1,13 +1,8 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/config"
@@ -15,7 +10,6 @@ import (
 	"github.com/stint-dev/stint/tool/builtin"
 	toolexec "github.com/stint-dev/stint/tool/exec"
 	toolhttp "github.com/stint-dev/stint/tool/http"
-	"github.com/stint-dev/stint/tool/mcp"
 )
 
 // tools makes the tools of an agent; what they hold open is closed with the wiring.
@@ -79,7 +73,7 @@ func (w *wiring) toolsOf(s *config.ToolSpec, p *pin) ([]tool.Tool, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.closes = append(w.closes, files.Close)
+		w.later(files.Close)
 		all := files.Tools()
 		if !s.Files.Write {
 			all = slices.DeleteFunc(all, func(t tool.Tool) bool { return t.Class() != stint.Read })
@@ -90,7 +84,7 @@ func (w *wiring) toolsOf(s *config.ToolSpec, p *pin) ([]tool.Tool, error) {
 	case s.HTTP != nil:
 		return single(toolhttp.New(w.httpTool(s.HTTP)))
 	case s.MCP != nil:
-		return w.servers(s.MCP, p)
+		return w.served(s.MCP, p)
 	case s.Builtin == config.SleepTool:
 		return []tool.Tool{builtin.Sleep()}, nil
 	case s.Builtin == config.AskTool:
@@ -136,101 +130,4 @@ func (w *wiring) httpTool(t *config.HTTPTool) toolhttp.Spec {
 	}
 	s.Headers, s.Secrets = w.secrets(t.Headers)
 	return s
-}
-
-// startTools bounds how long the servers of an agent may take to list their tools.
-const startTools = 2 * time.Minute
-
-// servers makes tools of the servers that a file describes. What they say of their tools
-// has to be what was accepted; the first time it is accepted as it is, and kept beside
-// the file.
-func (w *wiring) servers(m *config.MCPTools, p *pin) ([]tool.Tool, error) {
-	specs, err := mcpSpecs(m)
-	if err != nil {
-		return nil, err
-	}
-	lock, err := readLock(m.File)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), startTools)
-	defer cancel()
-	var all []tool.Tool
-	for _, spec := range specs {
-		accepted, known := lock.Servers[spec.Name]
-		if was, ok := p.Servers[m.File+"#"+spec.Name]; ok { // what the session began with
-			accepted, known = was, true
-		}
-		opts := mcp.Options{Lookup: w.getenv, Log: w.serverLog}
-		if known {
-			opts.Pinned = &accepted
-		}
-		s, err := mcp.Open(context.Background(), spec, opts)
-		if err != nil {
-			return nil, err
-		}
-		w.closes = append(w.closes, s.Close)
-		some, err := s.Tools(ctx)
-		if err != nil {
-			var changed *mcp.Changed
-			if errors.As(err, &changed) {
-				return nil, notAccepted(m.File, changed)
-			}
-			return nil, err
-		}
-		if !known {
-			if accepted, err = s.Pin(ctx); err != nil {
-				return nil, err
-			}
-			if err := lock.accept(m.File, accepted); err != nil {
-				return nil, err
-			}
-		}
-		if p.Servers == nil {
-			p.Servers = map[string]mcp.Pin{}
-		}
-		p.Servers[m.File+"#"+spec.Name] = accepted
-		all = append(all, some...)
-	}
-	return all, nil
-}
-
-func notAccepted(file string, c *mcp.Changed) error {
-	return &stint.Error{Code: stint.Denied, Op: "mcp server " + c.Server, Err: c,
-		Hint: fmt.Sprintf("read the difference; if it is meant: stint agent accept %s %s", filepath.Base(file), c.Server)}
-}
-
-// mcpSpecs reads the servers that an agent uses of a file.
-func mcpSpecs(m *config.MCPTools) ([]mcp.Spec, error) {
-	b, err := os.ReadFile(m.File)
-	if err != nil {
-		return nil, &stint.Error{Code: stint.Invalid, Op: "mcp", Err: err, Hint: "correct the path under mcp, or write the file"}
-	}
-	all, err := mcp.ReadConfig(b)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.File, err)
-	}
-	var names []string
-	for _, s := range all {
-		names = append(names, s.Name)
-	}
-	for _, want := range append(slices.Clone(m.Servers), m.Trust...) {
-		if !slices.Contains(names, want) {
-			e := stint.Invalid.Errorf("mcp", "%s has no server %q", m.File, want)
-			e.Hint = fmt.Sprintf("it has %v", names)
-			return nil, e
-		}
-	}
-	var out []mcp.Spec
-	for _, s := range all {
-		if len(m.Servers) > 0 && !slices.Contains(m.Servers, s.Name) {
-			continue
-		}
-		s.Trust, s.Allow = slices.Contains(m.Trust, s.Name), m.Allow
-		if s.Dir == "" {
-			s.Dir = filepath.Dir(m.File)
-		}
-		out = append(out, s)
-	}
-	return out, nil
 }

@@ -27,6 +27,13 @@ printf '{"type":"state","replace":{"%s":"%s"}}\n' "$bad" "$raw"
 // returns what it shows.
 func (s *site) terminal(args ...string) string {
 	s.t.Helper()
+	text, _ := s.typed("", args...)
+	return text
+}
+
+// typed is terminal for a person who types this, and also returns the exit status.
+func (s *site) typed(keys string, args ...string) (text string, code int) {
+	s.t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		s.t.Fatal(err)
@@ -63,12 +70,15 @@ func (s *site) terminal(args ...string) string {
 	cmd := s.command(bin.stint, args...)
 	cmd.Env = append(cmd.Env, "TERM=xterm-256color")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	if _, err := master.WriteString(keys); err != nil {
+		s.t.Fatal(err)
+	}
 	_ = cmd.Run() // what it shows is what matters
 	if _, err := slave.WriteString(end); err != nil {
 		s.t.Fatal(err)
 	}
-	text := <-shown
-	return strings.TrimSuffix(strings.ReplaceAll(text, "\r\n", "\n"), end)
+	text = <-shown
+	return strings.TrimSuffix(strings.ReplaceAll(text, "\r\n", "\n"), end), cmd.ProcessState.ExitCode()
 }
 
 // plain takes out what stint itself draws with: colours, and in the line that a

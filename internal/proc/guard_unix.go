@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -210,7 +211,7 @@ func newGuard(p plan, child []*os.File) (*guard, error) {
 	}
 	defer statusW.Close()
 	process, err := os.StartProcess(exe, []string{"stint-guard", p.Name}, &os.ProcAttr{
-		Env:   []string{guardEnv + "=" + p.Marker},
+		Env:   append(owner(p.Env), guardEnv+"="+p.Marker),
 		Files: []*os.File{child[0], child[1], child[2], controlR, statusW},
 		Sys:   &syscall.SysProcAttr{Setsid: !p.Foreground},
 	})
@@ -221,6 +222,16 @@ func newGuard(p plan, child []*os.File) (*guard, error) {
 	}
 	return &guard{process: process, control: controlW, status: statusR, out: gob.NewEncoder(controlW),
 		in: gob.NewDecoder(statusR), marker: p.Marker, over: make(chan struct{})}, nil
+}
+
+// owner returns what of a program's environment its guard has too.
+func owner(env []string) (out []string) {
+	for _, v := range env {
+		if strings.HasPrefix(v, ownerEnv+"=") {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // begin sends the plan and waits for the program to be started.

@@ -108,6 +108,13 @@ func Getenv(pid int, name string) (string, bool) {
 	return "", false
 }
 
+// IsGuard reports whether the process stands guard over a tree of this package. It has STINT_SESSION if the program had it
+// when it was started. Linux only.
+func IsGuard(pid int) bool {
+	_, ok := Getenv(pid, guardEnv)
+	return ok
+}
+
 // KillTree kills the process and all that descend from it, and returns how many it killed. It never signals a process that
 // merely got the pid: a stranger there counts as gone. A process of the tree that was orphaned before is not found; Sweep
 // finds it. It returns ErrUnsupported where identities are not known, and an error when a process is left after 2.5 s.

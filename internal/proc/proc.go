@@ -35,6 +35,10 @@ const (
 	readyEnv  = "STINT_PROC_READY"
 )
 
+// ownerEnv is a variable that a guard has as the program has it, so that a process of the tree that cleared its own can still
+// be told whose it is.
+const ownerEnv = "STINT_SESSION"
+
 const (
 	defaultGrace  = 2 * time.Second
 	defaultLinger = 200 * time.Millisecond

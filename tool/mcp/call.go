@@ -26,8 +26,9 @@ var _ tool.Caller = (*caller)(nil)
 
 // caller is one tool of a server.
 type caller struct {
-	server *Server
-	name   string
+	server   *Server
+	name     string
+	accepted Pin // by who has the tool
 }
 
 // Call implements [tool.Caller].
@@ -84,20 +85,14 @@ func (c *caller) unchanged(ctx context.Context, l *link) error {
 	if err != nil {
 		return tool.NotBegun(s.unavailable(err))
 	}
-	s.mu.Lock()
-	accepted := s.accepted
-	s.mu.Unlock()
-	if accepted == nil {
-		return nil
-	}
 	one := func(all map[string]Definition) map[string]Definition {
 		if d, ok := all[c.name]; ok {
 			return map[string]Definition{c.name: d}
 		}
 		return nil
 	}
-	was := *accepted
-	was.Tools = one(accepted.Tools)
+	was := c.accepted
+	was.Tools = one(was.Tools)
 	if err := s.compare(was, pinOf(s.spec, one(tools))); err != nil {
 		return stint.Definite(err)
 	}

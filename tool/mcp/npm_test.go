@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,55 +11,14 @@ import (
 	"testing"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/npmtest"
 	"github.com/stint-dev/stint/tool"
 	"github.com/stint-dev/stint/tool/mcp"
 )
 
-// npmVersion pins the servers of the Model Context Protocol project.
-const npmVersion = "2026.8.31"
-
-func npmServers() []string { return []string{"everything", "filesystem", "memory"} }
-
-// npmFolder is where the servers are installed, in the user's cache. It installs them if
-// they are not there.
-func npmFolder(t *testing.T) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(cache, "stint-test", "mcp-servers-"+npmVersion)
-	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err == nil {
-		return dir
-	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	// Installed beside it and moved as a whole, so that an install that was cut is none.
-	temp, err := os.MkdirTemp(filepath.Dir(dir), "installing-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(temp)
-	args := []string{"install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", temp}
-	for _, name := range npmServers() {
-		args = append(args, "@modelcontextprotocol/server-"+name+"@"+npmVersion)
-	}
-	cmd := exec.CommandContext(t.Context(), "npm", args...)
-	cmd.Dir = temp
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s\nscripts/setup-test.sh installs npm; it needs a package registry", cmd.Args, err, out)
-	}
-	if err := os.Rename(temp, dir); err != nil && !errors.Is(err, os.ErrExist) && !strings.Contains(err.Error(), "not empty") {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 func npmSpec(t *testing.T, name string, args ...string) mcp.Spec {
 	t.Helper()
-	main := filepath.Join(npmFolder(t), "node_modules", "@modelcontextprotocol", "server-"+name, "dist", "index.js")
-	return mcp.Spec{Name: name, Transport: mcp.Stdio, Command: "node", Args: append([]string{main}, args...), Dir: t.TempDir(), Trust: true}
+	return mcp.Spec{Name: name, Transport: mcp.Stdio, Command: "node", Args: append([]string{npmtest.Server(t, name)}, args...), Dir: t.TempDir(), Trust: true}
 }
 
 func npmSet(t *testing.T, s mcp.Spec) *tool.Set {

@@ -65,6 +65,10 @@ func pinOf(s Spec, tools map[string]Definition) Pin {
 	return p
 }
 
+// Start is the part of the server's pin that is known before it is started: all but the
+// tools. Whoever compares it first does not start what nobody has accepted.
+func (s Spec) Start() Pin { return pinOf(s, nil) }
+
 // Hash is the SHA-256 of the pin, which a person can compare.
 func (p Pin) Hash() stint.Hash {
 	b, err := json.Marshal(p)
@@ -96,7 +100,9 @@ func (c *Changed) wrapped() error {
 // Compare returns the difference of now to what was accepted, a line each.
 func (p Pin) Compare(now Pin) []string {
 	d := diff{}
-	d.text("the command", fmt.Sprintf("%q", p.Command), fmt.Sprintf("%q", now.Command))
+	if !slices.Equal(p.Command, now.Command) {
+		d.line("the command was %s and is %s", shownWords(p.Command), shownWords(now.Command))
+	}
 	d.text("the folder", p.Dir, now.Dir)
 	d.text("the url", p.URL, now.URL)
 	d.texts("the variable ", p.Env, now.Env)
@@ -152,3 +158,8 @@ func both[V any](a, b map[string]V) []string {
 // shown is a text of the server's in an error: quoted, so that nothing in it can act on a
 // terminal, and cut in the middle where it is long.
 func shown(s string) string { return fmt.Sprintf("%+q", tool.Excerpt(s, 600, "")) }
+
+// shownWords is shown for a command.
+func shownWords(words []string) string {
+	return tool.Excerpt(fmt.Sprintf("%+q", words), 2000, "")
+}

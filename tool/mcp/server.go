@@ -127,6 +127,21 @@ func (s *Server) Tools(ctx context.Context) ([]tool.Tool, error) {
 	}
 	accepted := *s.accepted
 	s.mu.Unlock()
+	return s.tools(accepted, now, s.spec.Trust)
+}
+
+// ToolsFor is Tools for one of several users of the server, whatever the Spec and the
+// Options say: one who has accepted this, and trusts the hints or does not. A change after
+// that is refused at the calls of these tools.
+func (s *Server) ToolsFor(ctx context.Context, accepted Pin, trust bool) ([]tool.Tool, error) {
+	now, err := s.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.tools(accepted, now, trust)
+}
+
+func (s *Server) tools(accepted, now Pin, trust bool) ([]tool.Tool, error) {
 	if err := s.compare(accepted, now); err != nil {
 		return nil, err
 	}
@@ -136,9 +151,9 @@ func (s *Server) Tools(ctx context.Context) ([]tool.Tool, error) {
 		one := tool.Tool{
 			Name: tool.Join(s.spec.Name, name), Description: d.Description, Schema: d.Schema,
 			Timeout: s.spec.Timeout, Approve: s.spec.Approve[name], Source: "mcp " + s.spec.Name,
-			Taints: true, Caller: &caller{server: s, name: name},
+			Taints: true, Caller: &caller{server: s, name: name, accepted: accepted},
 		}
-		if s.spec.Trust {
+		if trust {
 			one.Effect = d.Hints.effect()
 			one.Parallel = one.Effect == stint.Read
 			one.Taints = d.Hints.OpenWorld == nil || *d.Hints.OpenWorld
