@@ -117,6 +117,11 @@ type Step struct {
 	// money, the step is not begun; until its result is recorded it counts as used, and
 	// for good if that never comes. Zero reserves nothing.
 	Reserve Usage `json:"-"`
+	// Yields passes the step over once somebody has interrupted the loop: if it has no
+	// outcome then, it is not begun any more and is not asked about, and its outcome is a
+	// [Definite] error of code [Denied] that says who it was. So what a model asked for
+	// is not done when a person said no to its turn.
+	Yields bool `json:"-"`
 }
 
 // Result is what a step gave.

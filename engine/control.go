@@ -398,11 +398,11 @@ func (d *driver) resolve(s *stint.Session, m stint.Message, c journal.Command) e
 		return d.refuse(m, fmt.Sprintf("%q is no verdict: happened, not, or unknown", c.Verdict))
 	}
 	d.place = s.At
-	p, _, err := d.loadPast(d.io)
+	o, err := d.loadPast(d.io)
 	if err != nil {
 		return err
 	}
-	if st := p.at(want.Step, want.Sub); st == nil || !st.requested || st.done != nil {
+	if st := o.past.at(want.Step, want.Sub); st == nil || !st.requested || st.done != nil {
 		return d.refuse(m, "the agent's step differs from the recorded one, which no verdict settles: mend the agent and resume, or restart from an earlier loop")
 	}
 	if err := d.take(m, ""); err != nil {

@@ -351,6 +351,7 @@ func (d *driver) begin(why string) (*loop, error) {
 	l := &loop{d: d, state: d.state, past: past{}, begun: time.Now()}
 	d.place = s.At
 	d.place.Loop = pos.Loop
+	anew := false // it was interrupted before anything followed from its inbox
 	if pos.Loop == 1 {
 		in, err := d.firstInput()
 		if err != nil {
@@ -362,17 +363,18 @@ func (d *driver) begin(why string) (*loop, error) {
 		if err := d.w.sync(); err != nil {
 			return nil, err
 		}
-		p, taken, err := d.loadPast(d.io)
+		o, err := d.loadPast(d.io)
 		if err != nil {
 			return nil, err
 		}
-		l.past = p
-		l.inbox = append(l.inbox, taken...)
+		l.past, l.cut = o.past, o.cut
+		l.inbox = append(l.inbox, o.inbox...)
+		anew = o.early && len(o.past) == 0
 	}
 	if _, err := d.w.add(journal.Draft{Kind: stint.LoopStarted, Pos: pos, Data: journal.LoopStarted{Why: why}}); err != nil {
 		return nil, err
 	}
-	if !s.At.Open {
+	if !s.At.Open || anew {
 		taken, err := d.takePrompts(pos)
 		if err != nil {
 			return nil, err
@@ -528,6 +530,11 @@ func (d *driver) record(p *parking) error {
 		draft.Body = p.end.Result
 		faultpoint.Hit(faultpoint.AtClose)
 	default:
+		if p.by != nil && p.by.Kind == stint.Interrupt {
+			if err := d.voidAll(stint.ApprovalCanceled, "the turn was interrupted"); err != nil {
+				return err
+			}
+		}
 		draft.Kind, draft.Data = stint.SessionWaiting, journal.Parked{Waiting: waitData(p.wait), Hint: clip(p.hint, maxHint)}
 	}
 	if s.Status == stint.Waiting && p.wait != nil {

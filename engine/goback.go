@@ -150,12 +150,12 @@ func (d *driver) doubts(s *stint.Session) ([]journal.DoubtedStep, error) {
 		return nil, err
 	}
 	d.place = s.At
-	p, _, err := d.loadPast(d.io)
+	o, err := d.loadPast(d.io)
 	if err != nil {
 		return nil, err
 	}
 	var out []journal.DoubtedStep
-	for _, st := range p {
+	for _, st := range o.past {
 		if st.requested && st.done == nil && st.verdict == "" && st.intent.Effect == stint.Once {
 			out = append(out, journal.DoubtedStep{Pos: stint.Position{Line: s.At.Line, Loop: s.At.Loop, Step: st.step, Sub: st.sub}, StepRequested: st.intent})
 		}

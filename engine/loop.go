@@ -24,8 +24,9 @@ type loop struct {
 	start stint.Session
 	state json.RawMessage
 	inbox []stint.Message
-	past  past      // what earlier attempts recorded
-	begun time.Time // on a clock that nobody sets
+	past  past        // what earlier attempts recorded
+	cut   stint.Actor // who interrupted it after that; empty: nobody did
+	begun time.Time   // on a clock that nobody sets
 
 	busy  atomic.Bool
 	step  int       // newest step number handed out
@@ -148,6 +149,10 @@ func (l *loop) prepare(s stint.Step, step, sub, beside int) (*call, error) {
 	} else if l.skip(c); l.park != nil {
 		return nil, stint.ErrParked
 	}
+	if !c.answered && !c.intended && l.cut != "" && s.Yields {
+		c.decided, c.err = true, passedOver(&s, l.cut)
+		return c, nil
+	}
 	if !c.answered {
 		if l.park = l.d.overLimit(s, beside); l.park != nil {
 			return nil, stint.ErrParked
@@ -157,6 +162,15 @@ func (l *loop) prepare(s stint.Step, step, sub, beside int) (*call, error) {
 		}
 	}
 	return c, nil
+}
+
+// passedOver is the outcome of a step that is not begun, because by interrupted its loop.
+func passedOver(s *stint.Step, by stint.Actor) error {
+	why := "it was not begun"
+	if s.Effect != stint.Once { // those leave no trace before they have an outcome
+		why = "it may have been begun, and has no result"
+	}
+	return stint.Definite(&stint.Error{Code: stint.Denied, Err: fmt.Errorf("%s: the turn was interrupted by %s", why, by)})
 }
 
 func defaults(s *stint.Step) error {

@@ -26,35 +26,46 @@ type pastStep struct {
 
 func (p past) at(step, sub int) *pastStep { return p[[2]int{step, sub}] }
 
-// loadPast reads the entries of the open loop: its steps, and the messages that
-// its first attempt took.
-func (d *driver) loadPast(ctx context.Context) (past, []stint.Message, error) {
-	p := past{}
-	var inbox []stint.Message
+// opened is what the journal has of the open loop.
+type opened struct {
+	past  past
+	inbox []stint.Message // that it took
+	cut   stint.Actor     // who interrupted it when a step of it was on record; empty: nobody did
+	early bool            // it was interrupted when none was
+}
+
+// loadPast reads the entries of the open loop.
+func (d *driver) loadPast(ctx context.Context) (*opened, error) {
+	o := &opened{past: past{}}
 	for after := d.place.LoopSeq - 1; ; {
 		es, err := d.e.store.Entries(ctx, stint.Range{Session: d.lease.Session, After: after, Limit: 1000})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		for i := range es {
 			if es[i].Pos.Loop != d.place.Loop {
 				continue // a prompt may have been taken in the loop before
 			}
-			if err := p.add(&es[i]); err != nil {
-				return nil, nil, err
+			if err := o.past.add(&es[i]); err != nil {
+				return nil, err
 			}
-			if es[i].Kind == stint.MessageTaken {
-				m, err := d.taken(ctx, &es[i])
-				if err != nil {
-					return nil, nil, err
-				}
-				if m.Kind == stint.Prompt {
-					inbox = append(inbox, m)
-				}
+			if es[i].Kind != stint.MessageTaken {
+				continue
+			}
+			m, err := d.taken(ctx, &es[i])
+			switch {
+			case err != nil:
+				return nil, err
+			case m.Kind == stint.Prompt:
+				o.inbox = append(o.inbox, m)
+			case m.Kind == stint.Interrupt && len(o.past) > 0:
+				o.cut = m.From
+			case m.Kind == stint.Interrupt:
+				o.early = true
 			}
 		}
 		if len(es) < 1000 {
-			return p, inbox, nil
+			return o, nil
 		}
 		after = es[len(es)-1].Seq
 	}

@@ -20,7 +20,8 @@ import (
 //   - answers: a position of a line is answered at most once, by step.completed, by
 //     a definite step.failed, or by a person's verdict;
 //   - intents: a once step has its step.requested before its result or resolution,
-//     and is not requested again before somebody said that it did not happen;
+//     and is not requested again before somebody said that it did not happen; where
+//     its loop was interrupted it may fail without one;
 //   - questions: a step that a person was asked about begins after a yes to exactly
 //     that step, and none of them is decided twice;
 //   - loops: a loop completes only with all its intents settled;
@@ -33,6 +34,7 @@ type Verifier struct {
 	s      stint.Session
 	err    error
 	steps  map[[2]int]stepMark // of the open loop, by step and sub
+	cut    bool                // the open loop was interrupted: steps in it may fail without having begun
 	marks  []stint.Checkpoint  // of the current line, by loop
 	states []stateMark         // of all lines, in order of seq
 }
@@ -106,8 +108,14 @@ func (v *Verifier) step(e *stint.Entry, d any) error {
 			}
 		}
 		clear(v.steps)
+		v.cut = false
 	case stint.LineStarted:
 		clear(v.steps)
+		v.cut = false
+	case stint.MessageTaken:
+		if t, ok := d.(Taken); ok && t.Kind == stint.Interrupt && v.s.At.Open {
+			v.cut = true
+		}
 	}
 	return nil
 }
@@ -124,7 +132,7 @@ func (v *Verifier) stepEntry(e *stint.Entry, d any) error {
 	var err error
 	switch d := d.(type) {
 	case StepDone:
-		err = m.done(e, d, v.decided(e))
+		err = m.done(e, d, v.decided(e) || v.cut && e.Kind == stint.StepFailed && d.Definite)
 	default:
 		if e.Kind == stint.StepRequested {
 			err = m.request(e)

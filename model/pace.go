@@ -90,7 +90,7 @@ func (p *Paced) Call(ctx context.Context, r *Request, hear func(Delta)) (*Answer
 				return nil, err
 			}
 		}
-		era, err := p.Pace.enter(ctx, p.Name(), func(w Wait) { p.tell(w, last) })
+		era, err := p.Pace.enter(ctx, p.Name(), func(w Wait) { p.tell(ctx, w, last) })
 		if err != nil {
 			return nil, err
 		}
@@ -132,24 +132,35 @@ func (p *Paced) once(ctx context.Context, r *Request, era int, hear func(Delta))
 	return a, err
 }
 
-func (p *Paced) tell(w Wait, last *Error) {
-	if p.Waits == nil {
-		return
-	}
+// waiting is the key of what [OnWait] puts into a context.
+type waiting struct{}
+
+// OnWait returns a context for one call of a model: if the model is [Paced], or has one
+// in it, tell is told as [Paced.Waits] is, from the goroutine of the call.
+func OnWait(ctx context.Context, tell func(Wait)) context.Context {
+	return context.WithValue(ctx, waiting{}, tell)
+}
+
+func (p *Paced) tell(ctx context.Context, w Wait, last *Error) {
 	if (w != Wait{}) {
 		w.Err = last
 	}
-	p.Waits(w)
+	if tell, ok := ctx.Value(waiting{}).(func(Wait)); ok {
+		tell(w)
+	}
+	if p.Waits != nil {
+		p.Waits(w)
+	}
 }
 
 // sleep waits by itself, for errors that say nothing about the provider's other users.
 func (p *Paced) sleep(ctx context.Context, d time.Duration, last *Error) error {
-	p.tell(Wait{Until: time.Now().Add(d)}, last)
+	p.tell(ctx, Wait{Until: time.Now().Add(d)}, last)
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-		p.tell(Wait{}, nil)
+		p.tell(ctx, Wait{}, nil)
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

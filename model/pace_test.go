@@ -3,6 +3,7 @@ package model_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -128,8 +129,12 @@ func TestRetryAfter(t *testing.T) {
 		}}
 		var waits []model.Wait
 		m := &model.Paced{Model: s, Pace: model.NewPace(model.PaceConfig{}), Waits: func(w model.Wait) { waits = append(waits, w) }}
-		if _, err := m.Call(t.Context(), nil, nil); err != nil {
+		var own []model.Wait
+		if _, err := m.Call(model.OnWait(t.Context(), func(w model.Wait) { own = append(own, w) }), nil, nil); err != nil {
 			t.Fatal(err)
+		}
+		if !slices.Equal(own, waits) {
+			t.Errorf("the call was told %v, the model %v", own, waits)
 		}
 		if len(s.asked) != 3 || s.asked[1].Sub(s.asked[0]) < 3*time.Second || s.asked[2].Sub(s.asked[1]) < 2*time.Second {
 			t.Errorf("asked at %v", s.asked)

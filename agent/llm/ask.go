@@ -59,7 +59,7 @@ func (p *pass) put(ctx context.Context, q question) (*answer, error) {
 	}
 	step := stint.Step{Name: q.step, Kind: stint.Model, Effect: stint.Read, Input: q.input, Timeout: spec.Timeout, Reserve: p.usage(q.model, most)}
 	res, err := p.l.Do(ctx, step, func(ctx context.Context, _ string) (stint.Result, error) {
-		got, err := q.model.Call(ctx, q.req, q.hear)
+		got, err := q.model.Call(p.shown(ctx, q.model), q.req, q.hear)
 		if err == nil && q.check != nil {
 			if err = q.check(got); err != nil {
 				return stint.Result{Usage: p.usage(q.model, got.Usage.Add(got.Wasted))}, err
@@ -90,6 +90,21 @@ func (p *pass) put(ctx context.Context, q question) (*answer, error) {
 		return nil, unreadable(err)
 	}
 	return a, nil
+}
+
+// shown lets the session's NOW line say what a call of the model waits for.
+func (p *pass) shown(ctx context.Context, m model.Model) context.Context {
+	rep, ok := p.l.(stint.Reporter)
+	if !ok {
+		return ctx
+	}
+	return model.OnWait(ctx, func(w model.Wait) {
+		line := ""
+		if (w != model.Wait{}) {
+			line = m.Name() + ": " + w.String()
+		}
+		rep.Progress(line)
+	})
 }
 
 func unreadable(err error) error {
@@ -233,10 +248,17 @@ func (p *pass) input(o *offer, n int) json.RawMessage {
 	return fmt.Appendf(nil, `{"messages":%d,"sha256":"%x"}`, n, h.Sum(nil))
 }
 
-// estimate is about how many tokens the transcript is.
+// estimate is about how many tokens the transcript is. A service may report fewer tokens
+// than there are, or none that were cached; a token is no more than a few bytes, whatever
+// it says.
 func (p *pass) estimate() int64 {
+	all := int64(len(p.t.raw) + p.offer().size())
 	if p.mem.Used > 0 && p.mem.UsedAt <= len(p.t.raw) {
-		return p.mem.Used + int64(len(p.t.raw)-p.mem.UsedAt)/4
+		return max(p.mem.Used+int64(len(p.t.raw)-p.mem.UsedAt)/4, all/maxToken)
 	}
-	return int64(len(p.t.raw)+p.offer().size()) / 4
+	return all / 4
 }
+
+// maxToken is how many bytes a token has at most, on average over a transcript. Prose and
+// code have about four, and texts in other scripts fewer.
+const maxToken = 8

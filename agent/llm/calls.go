@@ -196,7 +196,7 @@ func (c *planned) step() stint.Step {
 		return stint.Step{Name: c.call.Name, Kind: stint.Tool, Effect: stint.Read, Input: shown(c.call.Args)}
 	}
 	s := c.tool.Step(c.args)
-	s.Alone, s.Ask, s.Why, s.Answer = !c.tool.Parallel, c.ask, c.why, c.asked.Schema
+	s.Alone, s.Ask, s.Why, s.Answer, s.Yields = !c.tool.Parallel, c.ask, c.why, c.asked.Schema, true
 	return s
 }
 

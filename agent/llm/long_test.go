@@ -126,16 +126,17 @@ func (c counter) Call(_ context.Context, r *model.Request, _ func(model.Delta)) 
 	return a, nil
 }
 
-// compacts is a session of forty loops with 20 kB in each.
-func compacts(t *testing.T, c llm.Context) (*world, *heard) {
+// compacts is a session of forty loops with 20 kB in each, of a model that counts so many
+// bytes as a token.
+func compacts(t *testing.T, c llm.Context, per int64) (*world, *heard) {
 	t.Helper()
 	page := does("page", stint.Read, func(c tool.Call) (string, error) { return string(c.Args) + strings.Repeat(" word", 4000), nil })
-	m := &heard{Model: counter{"page", 40, 4}, t: t}
+	m := &heard{Model: counter{"page", 40, per}, t: t}
 	return newWorld(t, llm.Spec{Model: m, Tools: toolset(t, page), Context: c}, "Read forty pages."), m
 }
 
 func TestCompaction(t *testing.T) {
-	w, m := compacts(t, llm.Context{Window: 40_000})
+	w, m := compacts(t, llm.Context{Window: 40_000}, 4)
 	w.run(whole)
 	var sizes []int
 	summaries := 0
@@ -159,6 +160,23 @@ func TestCompaction(t *testing.T) {
 	}
 	if first := messages(t, w.state)[0]; first.Parts[0].Text != "Read forty pages." {
 		t.Errorf("the task is now %q", first.Parts[0].Text)
+	}
+}
+
+// A service that reports next to no tokens does not make requests grow for ever.
+func TestCountedTooLow(t *testing.T) {
+	w, m := compacts(t, llm.Context{Window: 40_000}, 1_000_000)
+	w.run(whole)
+	most := 0
+	for _, r := range m.reqs {
+		b, err := json.Marshal(r.Messages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, len(b))
+	}
+	if most > 40_000*8 || w.end == nil {
+		t.Errorf("the longest request has %d bytes, the end is %v", most, w.end)
 	}
 }
 
@@ -198,7 +216,7 @@ func TestCompactionWithout(t *testing.T) {
 		}
 	})
 	t.Run("a summary", func(t *testing.T) {
-		w, m := compacts(t, llm.Context{Window: 40_000})
+		w, m := compacts(t, llm.Context{Window: 40_000}, 4)
 		m.Model = silent{m.Model}
 		w.run(10)
 		got := messages(t, w.state)

@@ -191,7 +191,11 @@ func (a *app) question(ctx context.Context, s *site, name string) (stint.Row, st
 	}
 	var open []stint.Approval
 	var names []string
+	var last stint.Approval // the newest that was decided, in a loop that is open
 	for _, q := range row.Session.At.Approvals {
+		if q.State != stint.ApprovalOpen && !q.At.Before(last.At) {
+			last = q
+		}
 		if q.State == stint.ApprovalOpen && (seq == 0 || q.Seq == seq) {
 			open = append(open, q)
 			names = append(names, fmt.Sprintf("%s.%d", row.Short, q.Seq))
@@ -206,6 +210,8 @@ func (a *app) question(ctx context.Context, s *site, name string) (stint.Row, st
 		return row, stint.Approval{}, err
 	case seq > 0:
 		return row, stint.Approval{}, a.ended(ctx, s, &row, seq)
+	case last.Seq > 0:
+		return row, stint.Approval{}, decided(&row, last.Seq, last.State, last.By, last.At)
 	}
 	e := stint.NotFound.Errorf("approval", "%s (%s) asks nothing: it is %s", row.Session.Name, row.Short, view.StatusWord(&row))
 	e.Hint = "stint approvals  lists what is asked"

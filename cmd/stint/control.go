@@ -72,7 +72,9 @@ func (a *app) interruptCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "interrupt SESSION", Short: "Cancel the turn; the session then waits for a message",
 		Long: `Cancel the step under way and leave the session waiting for a message. What its loop
-finished before is kept, and answered when the loop begins again.`,
+finished before is kept, and answered when the loop begins again. Calls that a model
+asked for and that have not begun are not made, and what it asks of you is withdrawn:
+your next message is heard before any other call.`,
 		Example: "  stint interrupt chat-1129 && stint send chat-1129 \"stop that, look at the tests\"",
 		Args:    exactly(1, "one session"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.orderAll(cmd.Context(), args, o) },

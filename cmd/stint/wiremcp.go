@@ -42,9 +42,12 @@ func (w *wiring) served(m *config.MCPTools, p *pin) ([]tool.Tool, error) {
 	if p.Servers == nil {
 		p.Servers = map[string]mcp.Pin{}
 	}
-	for _, spec := range specs { // nothing is started unless all would be started as they were
+	for _, spec := range specs { // nothing is started unless all can be, as they were
 		known := lock.known(p.Servers, m.File, spec.Name)
 		if err := fits(m.File, known, func(was mcp.Pin) mcp.Pin { return started(spec, was) }); err != nil {
+			return nil, err
+		}
+		if _, err := w.server(m.File, spec); err != nil { // a variable that is not set
 			return nil, err
 		}
 	}
@@ -124,7 +127,8 @@ func notAccepted(file string, c *mcp.Changed) error {
 }
 
 // server returns the server of a spec, which all sessions and agents of this process
-// share. It is started when it is first needed, and ends with the wiring.
+// share. It is looked whether it can be started, which is done when it is first needed,
+// and it ends with the wiring.
 func (w *wiring) server(file string, spec mcp.Spec) (*mcp.Server, error) {
 	spec.Trust = false // each of its users says so
 	how, err := json.Marshal(spec)

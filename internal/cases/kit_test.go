@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,7 +28,13 @@ import (
 // TestMain lets the test binary be the guard of the processes that it starts.
 func TestMain(m *testing.M) {
 	proc.MaybeGuard()
-	os.Exit(m.Run())
+	flag.Parse()
+	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
+		_ = p.Value.Set("6") // most of the time the tests wait: for a clock, for a process
+	}
+	code := m.Run()
+	clean()
+	os.Exit(code)
 }
 
 // long reports whether rigs run at full size.

@@ -7,6 +7,8 @@
 //
 // A scenario is JSON: {"steps":[…], "after":"repeat_last"}. Step k answers the k-th valid
 // request; after the last one every answer is the text "done", or the last step again.
+// With "by":"turn" step k answers a request with k answers in it. A {n} in the id of a call
+// is the number of the request.
 //
 //	{"text":"…"}                                     a text, then the end of the turn
 //	{"tools":[{"id":"t1","name":"n","input":{…}}]}   calls; "args_raw":"…" is argument text as it is

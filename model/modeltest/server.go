@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +19,11 @@ import (
 type Scenario struct {
 	Steps []Step `json:"steps"`
 	After string `json:"after"`
+	// By is how a step is found: "" by how many valid requests came before, "turn" by how
+	// many answers are in the request, so that one that is sent again is answered as it was.
+	By string `json:"by"`
+	// Quiet is the text for a request that forbids calls; "" leaves it to the steps.
+	Quiet string `json:"quiet"`
 
 	dir string // of sse files
 }
@@ -126,10 +133,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client died while it sent: there is no request to judge
+	}
 	var why string
 	switch {
-	case err != nil:
-		why = err.Error()
 	case r.Header.Get("Content-Type") != "application/json":
 		why = "the content type is " + r.Header.Get("Content-Type")
 	default:
@@ -138,21 +146,40 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, Request{time.Now(), r.URL.Path, r.Header.Clone(), body, why})
 	n := len(s.requests)
-	step := Step{Text: "done"}
+	step := Step{Status: http.StatusBadRequest, EType: "invalid_request_error", Body: message("invalid_request_error", why)}
 	if why == "" {
-		switch steps := s.scenario.Steps; {
-		case s.step < len(steps):
-			step = steps[s.step]
-		case s.scenario.After == "repeat_last" && len(steps) > 0:
-			step = steps[len(steps)-1]
-		}
-		s.step++
+		step = s.next(f, body)
 	}
 	s.mu.Unlock()
-	if why != "" {
-		step = Step{Status: http.StatusBadRequest, EType: "invalid_request_error", Body: message("invalid_request_error", why)}
+	s.play(w, r, f, step.numbered(n), n)
+}
+
+// next is the step that answers a valid request. The server is locked.
+func (s *Server) next(f format, body []byte) Step {
+	turns, quiet := f.look(body)
+	if quiet && s.scenario.Quiet != "" {
+		return Step{Text: s.scenario.Quiet}
 	}
-	s.play(w, r, f, &step, n)
+	k, steps := s.step, s.scenario.Steps
+	if s.step++; s.scenario.By == "turn" {
+		k = turns
+	}
+	switch {
+	case k < len(steps):
+		return steps[k]
+	case s.scenario.After == "repeat_last" && len(steps) > 0:
+		return steps[len(steps)-1]
+	}
+	return Step{Text: "done"}
+}
+
+// numbered is the step with the number of the request in place of {n} in its ids.
+func (s Step) numbered(n int) *Step {
+	s.Tools = slices.Clone(s.Tools)
+	for i := range s.Tools {
+		s.Tools[i].ID = strings.ReplaceAll(s.Tools[i].ID, "{n}", strconv.Itoa(n))
+	}
+	return &s
 }
 
 func message(etype, text string) json.RawMessage {
@@ -230,6 +257,7 @@ func (s *Server) hold(r *http.Request) {
 // format is one wire format.
 type format interface {
 	check(body []byte) string
+	look(body []byte) (turns int, quiet bool) // answers in a valid request, and whether it forbids calls
 	stream(s *Step, n int) []string
 	failure(etype string) string
 	whole(events []string) int // how many events there are before the first that makes it whole
