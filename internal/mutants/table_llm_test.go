@@ -30,7 +30,7 @@ func llmMutants() []mutant {
 			red:   by("agent/llm", "TestUnpriced"),
 		}, {
 			name: "llm-serial-tools-overlap", file: "agent/llm/calls.go",
-			edits: one("s.Alone, s.Ask, s.Why, s.Answer = !c.tool.Parallel,", "s.Alone, s.Ask, s.Why, s.Answer = false,"),
+			edits: one("s.Yields = !c.tool.Parallel,", "s.Yields = false,"),
 			why:   "tools that must not overlap do, and a crash leaves several in doubt",
 			red:   by("agent/llm", "TestSteps"),
 		},
