@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -42,7 +43,9 @@ func (a *app) agentListCommand() *cobra.Command {
 			type item struct {
 				Name        string   `json:"name"`
 				Kind        string   `json:"kind"`
-				Command     []string `json:"command"`
+				Command     []string `json:"command"` // of programs, else empty
+				Model       string   `json:"model"`   // of language models, else empty
+				URL         string   `json:"url"`     // of agents behind one, else empty
 				Sum         string   `json:"definition_sum"`
 				Description string   `json:"description"`
 			}
@@ -50,7 +53,14 @@ func (a *app) agentListCommand() *cobra.Command {
 			for _, name := range slices.Sorted(maps.Keys(file.Agents)) {
 				c := file.Agents[name]
 				_, sum := c.Definition()
-				items = append(items, item{name, c.Kind, c.Command, sum.String(), c.Description})
+				it := item{Name: name, Kind: c.Kind, Command: append([]string{}, c.Command...), Sum: sum.String(), Description: c.Description}
+				if c.LLM != nil {
+					it.Model = c.LLM.Model
+				}
+				if c.HTTP != nil {
+					it.URL = c.HTTP.URL
+				}
+				items = append(items, it)
 			}
 			if a.json {
 				return a.printJSON(struct {
@@ -66,7 +76,7 @@ func (a *app) agentListCommand() *cobra.Command {
 			for _, it := range items {
 				what := it.Description
 				if what == "" {
-					what = strings.Join(it.Command, " ")
+					what = cmp.Or(it.Model, it.URL, strings.Join(it.Command, " "))
 				}
 				a.printf("%s  %-5s %-8s  %s\n", term.Pad(it.Name, width, false), it.Kind, it.Sum[:8], term.Line(what))
 			}
