@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"sync/atomic"
 	"time"
 
 	"github.com/stint-dev/stint"
@@ -229,14 +230,15 @@ func newAgent(t *testing.T, s *server, change func(*agenthttp.Spec)) *agenthttp.
 type rig struct {
 	*testing.T
 
-	store  *mem.Store
+	store  *reads
 	engine *engine.Engine
 	id     stint.ID
 }
 
 func newRig(t *testing.T, a stint.Agent, change func(*engine.Agent)) *rig {
 	t.Helper()
-	r := &rig{T: t, store: mem.New()}
+	kept := mem.New()
+	r := &rig{T: t, store: &reads{Store: kept, Watcher: kept}}
 	def := engine.Agent{Name: "clerk", Loop: a, Retry: engine.Retry{Attempts: 2, Initial: time.Millisecond}}
 	if change != nil {
 		change(&def)
@@ -269,6 +271,36 @@ func (r *rig) send(m stint.Message) {
 	r.Helper()
 	if err := r.store.Send(r.Context(), r.id, m); err != nil {
 		r.Fatal(err)
+	}
+}
+
+// reads is a store that counts how often somebody read an inbox with messages in it.
+type reads struct {
+	stint.Store
+	stint.Watcher
+
+	n atomic.Int64
+}
+
+func (s *reads) Inbox(ctx context.Context, id stint.ID) ([]stint.Message, error) {
+	ms, err := s.Store.Inbox(ctx, id)
+	if len(ms) > 0 {
+		s.n.Add(1)
+	}
+	return ms, err
+}
+
+// heard waits until a message that was sent has reached who drives the session: when the
+// inbox is read for the second time, what the first reading found was handed over.
+func (r *rig) heard() {
+	r.Helper()
+	deadline := time.After(30 * time.Second)
+	for tick := time.Tick(5 * time.Millisecond); r.store.n.Load() < 2; {
+		select {
+		case <-tick:
+		case <-deadline:
+			r.Fatal("nobody reads the inbox")
+		}
 	}
 }
 

@@ -357,6 +357,7 @@ func TestPauseBetweenSteps(t *testing.T) {
 		k.step("order", "read", func(key string) string {
 			if k.loop.Attempt == 1 && len(c.done()) == 0 {
 				r.send(stint.Message{ID: "m-pause", Kind: stint.Pause, From: "human:ana"})
+				r.heard()
 			}
 			return c.do("order")(key)
 		})

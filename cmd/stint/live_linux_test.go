@@ -205,8 +205,9 @@ func TestLiveViewOfPipes(t *testing.T) {
 // endless is a session that goes on until somebody ends it.
 func endless() string {
 	var steps []string
-	for i := range 500 { // each with another call: the same ones again are a finding
-		steps = append(steps, fmt.Sprintf(`{"delay": "300ms", "text": "Again.", "tools": [{"name": "read_file", "input": {"path": "%d"}}]}`, i))
+	for i := range 500 { // each with another call, and another error, in letters: the same ones again are a finding
+		name := string([]byte{'a' + byte(i/26%26), 'a' + byte(i%26)})
+		steps = append(steps, fmt.Sprintf(`{"delay": "300ms", "text": "Again.", "tools": [{"name": "read_file", "input": {"path": "%s"}}]}`, name))
 	}
 	return `{"model": "demo-model", "steps": [` + strings.Join(steps, ", ") + `]}`
 }
