@@ -38,7 +38,7 @@ func (d *desk) sit(cols uint16, piped bool, env []string, args ...string) *seat 
 	}
 	s := &seat{d: d, over: make(chan struct{})}
 	cmd := exec.Command(self, args...)
-	cmd.Dir = d.dir + "/work"
+	cmd.Dir = d.dir + "/site"
 	cmd.Env = append([]string{"STINT_TEST_PROGRAM=1", "STINT_STORE=sqlite:" + d.path(), "TZ=UTC", "TERM=xterm", "HOME=" + d.dir, "PATH=" + os.Getenv("PATH")}, env...)
 	if piped {
 		cmd.Stdout = &s.out
@@ -139,7 +139,7 @@ func TestLiveView(t *testing.T) {
 		t.Run(fmt.Sprint(cols, " columns"), func(t *testing.T) {
 			t.Parallel()
 			d := promptDesk(t)
-			d.lay("work/demo.json", streams)
+			d.lay("site/demo.json", streams)
 			s := d.sit(uint16(cols), false, nil, "run", "-p", "what is here?", "--model", "script/demo.json", "--tools", "files", "--name", "p-1")
 			screen := s.end(exitOK, cols)
 			wrapped := "I look at the folder, and then I read what is in it, so that I can tell you\nabout it in a few words.\n"
@@ -177,7 +177,7 @@ func TestLiveView(t *testing.T) {
 func TestLiveViewOfPipes(t *testing.T) {
 	t.Parallel()
 	d := promptDesk(t)
-	d.lay("work/demo.json", streams)
+	d.lay("site/demo.json", streams)
 	s := d.sit(80, true, []string{"NO_COLOR=1"}, "run", "-p", "x", "--model", "script/demo.json", "--tools", "files")
 	screen := s.end(exitOK, 80)
 	if got, want := s.out.String(), "There is \x1b[31mred\x1b[0m in it.\n\nThat is all.\n"; got != want {
@@ -186,7 +186,7 @@ func TestLiveViewOfPipes(t *testing.T) {
 	if !strings.Contains(screen, "\nThat is all.\n") || regexp.MustCompile(`\x1b\[[0-9;]*m`).MatchString(s.seen.String()) {
 		t.Errorf("the terminal has %q", s.seen.String())
 	}
-	d.lay("work/stint.yaml", "agents:\n  reader: {kind: llm, model: script/demo.json, tools: [{files: {root: .}}]}\n")
+	d.lay("site/stint.yaml", "agents:\n  reader: {kind: llm, model: script/demo.json, tools: [{files: {root: .}}]}\n")
 	named := d.sit(80, true, nil, "run", "reader", "-p", "x")
 	screen = named.end(exitOK, 80)
 	if got := named.out.String(); !strings.Contains(got, "→ There is \\x1b[31mred\\x1b[0m in it.") || !strings.Contains(screen, "\nThat is all.\n") {
@@ -319,7 +319,7 @@ func TestInterruptThenHangUp(t *testing.T) {
 func TestInterruptWithoutKeys(t *testing.T) {
 	t.Parallel()
 	d := promptDesk(t)
-	d.lay("work/demo.json", endless())
+	d.lay("site/demo.json", endless())
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -336,7 +336,7 @@ func TestInterruptWithoutKeys(t *testing.T) {
 		close(read)
 	}()
 	cmd := exec.Command(self, "run", "-p", "x", "--model", "script/demo.json", "--tools", "files", "--name", "p-1")
-	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = d.dir+"/work", tty, tty, tty
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = d.dir+"/site", tty, tty, tty
 	cmd.Env = []string{"STINT_TEST_PROGRAM=1", "STINT_STORE=sqlite:" + d.path(), "TERM=xterm", "HOME=" + d.dir, "PATH=" + os.Getenv("PATH")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := errors.Join(cmd.Start(), tty.Close()); err != nil {
@@ -357,7 +357,7 @@ func TestInterruptWithoutKeys(t *testing.T) {
 func sitBefore(t *testing.T, script string) *seat {
 	t.Helper()
 	d := promptDesk(t)
-	d.lay("work/demo.json", script)
+	d.lay("site/demo.json", script)
 	s := d.sit(80, false, nil, "run", "-p", "x", "--model", "script/demo.json", "--tools", "files", "--name", "p-1", "--loops", "1000")
 	s.seen.until(t, "loop 1 · ")
 	return s

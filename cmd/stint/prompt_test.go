@@ -32,8 +32,8 @@ const asksScript = `{"model": "demo", "steps": [
 func promptDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{t: t, dir: t.TempDir()}
-	for name, text := range map[string]string{"work/demo.json": looks, "work/ask.json": asksScript, "work/fails.json": `{"steps": [{"error": {"kind": "auth", "message": "no such key"}}]}`,
-		"work/cut.json": `{"after": "repeat", "steps": [{"text": "too lo", "stop": "length"}]}`} {
+	for name, text := range map[string]string{"site/demo.json": looks, "site/ask.json": asksScript, "site/fails.json": `{"steps": [{"error": {"kind": "auth", "message": "no such key"}}]}`,
+		"site/cut.json": `{"after": "repeat", "steps": [{"text": "too lo", "stop": "length"}]}`} {
 		d.lay(name, text)
 	}
 	return d
@@ -106,7 +106,7 @@ func TestRunPrompt(t *testing.T) {
 				words[i] = "'" + w + "'"
 			}
 		}
-		code, out, talk := d.at("work", c.env, c.args...)
+		code, out, talk := d.at("site", c.env, c.args...)
 		talk = strings.ReplaceAll(talk, d.dir, "DIR")
 		fmt.Fprintf(&b, "$ stint %s\n--- standard output\n%s--- standard error\n%s(exit status %d)\n\n", strings.Join(words, " "), strings.ReplaceAll(out, "\x1b", "␛"), talk, code)
 	}
@@ -129,8 +129,8 @@ func TestRunPrompt(t *testing.T) {
 func TestPromptGoesOnElsewhere(t *testing.T) {
 	t.Parallel()
 	d := promptDesk(t)
-	d.lay("work/stint.yaml", "providers:\n  local: {api: chat, base_url: \"http://127.0.0.1:9/v1\"}\nagents:\n  prompt: {kind: exec, protocol: none, command: [\"false\"]}\n")
-	if code, _, talk := d.at("work", nil, "run", "-q", "-p", "x", "--model", "script/ask.json", "--tools", "ask", "--system", "Be brief.", "--name", "p-1"); code != exitWaits {
+	d.lay("site/stint.yaml", "providers:\n  local: {api: chat, base_url: \"http://127.0.0.1:9/v1\"}\nagents:\n  prompt: {kind: exec, protocol: none, command: [\"false\"]}\n")
+	if code, _, talk := d.at("site", nil, "run", "-q", "-p", "x", "--model", "script/ask.json", "--tools", "ask", "--system", "Be brief.", "--name", "p-1"); code != exitWaits {
 		t.Fatalf("exit status %d\n%s", code, talk)
 	}
 	_, out, _ := d.at("", nil, "approvals", "--json")
@@ -145,7 +145,7 @@ func TestPromptGoesOnElsewhere(t *testing.T) {
 		t.Errorf("the result is %s", out)
 	}
 	// The agent of the file that has the same name is another one.
-	if code, _, talk := d.at("work", nil, "run", "-q", "prompt", "-p", "x"); code != exitNotOK {
+	if code, _, talk := d.at("site", nil, "run", "-q", "prompt", "-p", "x"); code != exitNotOK {
 		t.Errorf("exit status %d\n%s", code, talk)
 	}
 }
@@ -153,7 +153,7 @@ func TestPromptGoesOnElsewhere(t *testing.T) {
 func TestPromptAsJSON(t *testing.T) {
 	t.Parallel()
 	d := promptDesk(t)
-	code, out, talk := d.at("work", nil, "run", "-p", "x", "--model", "script/demo.json", "--tools", "files", "--json")
+	code, out, talk := d.at("site", nil, "run", "-p", "x", "--model", "script/demo.json", "--tools", "files", "--json")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if code != exitOK || talk != "" || len(lines) < 5 {
 		t.Fatalf("exit status %d\n%s%s", code, out, talk)
@@ -167,7 +167,7 @@ func TestPromptAsJSON(t *testing.T) {
 			t.Errorf("line %d is %s", i, line)
 		}
 	}
-	if code, _, talk := d.at("work", nil, "run", "-p", "x", "--json"); code != exitInvalid || !strings.Contains(talk, `"hint":"give --model PROVIDER/MODEL`) {
+	if code, _, talk := d.at("site", nil, "run", "-p", "x", "--json"); code != exitInvalid || !strings.Contains(talk, `"hint":"give --model PROVIDER/MODEL`) {
 		t.Errorf("exit status %d\n%s", code, talk)
 	}
 }
@@ -177,7 +177,7 @@ func TestPromptTwice(t *testing.T) {
 	t.Parallel()
 	d := promptDesk(t)
 	for range 2 {
-		code, out, talk := d.at("work", nil, "run", "-p", "x", "--model", "script/demo.json", "--tools", "files", "--dedupe", "k")
+		code, out, talk := d.at("site", nil, "run", "-p", "x", "--model", "script/demo.json", "--tools", "files", "--dedupe", "k")
 		if code != exitOK || !strings.HasPrefix(out, "There is a script.\n") || strings.Count(out, "\n") != 2 {
 			t.Errorf("exit status %d\n%s%s", code, out, talk)
 		}
@@ -189,22 +189,22 @@ func TestPromptTwice(t *testing.T) {
 func TestPromptProviders(t *testing.T) {
 	t.Parallel()
 	d := promptDesk(t)
-	d.lay("work/stint.yaml", "providers:\n  local: {api: chat, base_url: \"http://127.0.0.1:9/v1\", key: file:key}\n")
-	d.lay("work/below/x", "")
+	d.lay("site/stint.yaml", "providers:\n  local: {api: chat, base_url: \"http://127.0.0.1:9/v1\", key: file:key}\n")
+	d.lay("site/below/x", "")
 	a := d.app(&buffer{}, &buffer{})
-	a.getwd = func() (string, error) { return filepath.Join(d.dir, "work", "below"), nil }
+	a.getwd = func() (string, error) { return filepath.Join(d.dir, "site", "below"), nil }
 	c, err := a.promptAgent(&promptOptions{model: "local/llama", tools: []string{"files:rw"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := c.LLM.Provider; p.BaseURL != "http://127.0.0.1:9/v1" || p.Key != "file:"+filepath.Join(d.dir, "work", "key") || c.Kind != config.KindLLM || c.Name != "prompt" {
+	if p := c.LLM.Provider; p.BaseURL != "http://127.0.0.1:9/v1" || p.Key != "file:"+filepath.Join(d.dir, "site", "key") || c.Kind != config.KindLLM || c.Name != "prompt" {
 		t.Errorf("the agent is %+v of %+v", c, p)
 	}
-	if f := c.LLM.Tools[0].Files; f == nil || !f.Write || f.Root != filepath.Join(d.dir, "work", "below") {
+	if f := c.LLM.Tools[0].Files; f == nil || !f.Write || f.Root != filepath.Join(d.dir, "site", "below") {
 		t.Errorf("the files are %+v", f)
 	}
-	d.lay("work/stint.yaml", "providers: 7\n")
-	if code, _, talk := d.at("work", nil, "run", "-p", "x", "--model", "script/demo.json"); code != exitInvalid || !strings.Contains(talk, "stint.yaml:1:") {
+	d.lay("site/stint.yaml", "providers: 7\n")
+	if code, _, talk := d.at("site", nil, "run", "-p", "x", "--model", "script/demo.json"); code != exitInvalid || !strings.Contains(talk, "stint.yaml:1:") {
 		t.Errorf("a file that is wrong: exit status %d\n%s", code, talk)
 	}
 }
@@ -251,11 +251,11 @@ func TestInitPresets(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			d := promptDesk(t)
-			out := d.ok("init", "--agent", p.name, "work")
+			out := d.ok("init", "--agent", p.name, "site")
 			if !strings.Contains(out, "\n  stint run "+p.agent+" -p ") || !strings.Contains(out, p.login) {
 				t.Errorf("what to do next is\n%s", out)
 			}
-			path := filepath.Join(d.dir, "work", config.FileName)
+			path := filepath.Join(d.dir, "site", config.FileName)
 			if got := d.ok("agent", "validate", path); !strings.Contains(got, "sound: 1 agent") {
 				t.Error(got)
 			}
@@ -275,7 +275,7 @@ func TestInitPresets(t *testing.T) {
 			if keys < 2 {
 				t.Errorf("%d keys stand there as comments", keys)
 			}
-			if _, _, talk := d.at("work", nil, "init", "--agent", p.name); !strings.Contains(talk, "is there already") {
+			if _, _, talk := d.at("site", nil, "init", "--agent", p.name); !strings.Contains(talk, "is there already") {
 				t.Errorf("a second time: %s", talk)
 			}
 			if p.name != "llm" {
@@ -285,8 +285,8 @@ func TestInitPresets(t *testing.T) {
 				}
 				return
 			}
-			d.lay("work/"+config.FileName, strings.Replace(string(b), "anthropic/claude-sonnet-5", "script/demo.json", 1))
-			code, out, talk := d.at("work", nil, "run", p.agent, "-p", "what is in this folder?")
+			d.lay("site/"+config.FileName, strings.Replace(string(b), "anthropic/claude-sonnet-5", "script/demo.json", 1))
+			code, out, talk := d.at("site", nil, "run", p.agent, "-p", "what is in this folder?")
 			if code != exitOK || !strings.Contains(out, "I look. → list_files") {
 				t.Errorf("exit status %d\n%s%s", code, out, talk)
 			}
@@ -301,8 +301,8 @@ func TestInitPresets(t *testing.T) {
 func TestRunOfModelAgent(t *testing.T) {
 	t.Parallel()
 	d := promptDesk(t)
-	d.lay("work/stint.yaml", "agents:\n  reader: {kind: llm, model: script/demo.json, tools: [{files: {root: .}}]}\n")
-	code, out, talk := d.at("work", nil, "run", "reader", "-p", "x")
+	d.lay("site/stint.yaml", "agents:\n  reader: {kind: llm, model: script/demo.json, tools: [{files: {root: .}}]}\n")
+	code, out, talk := d.at("site", nil, "run", "reader", "-p", "x")
 	if code != exitOK || !strings.Contains(out, "   1 message → I look. → list_files\n") || !strings.Contains(talk, string(stint.Completed)) {
 		t.Errorf("exit status %d\n%s%s", code, out, talk)
 	}
