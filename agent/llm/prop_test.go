@@ -15,6 +15,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/agent/llm"
+	"github.com/stint-dev/stint/health"
 	"github.com/stint-dev/stint/model/script"
 	"github.com/stint-dev/stint/tool"
 	"github.com/stint-dev/stint/tool/builtin"
@@ -134,6 +135,11 @@ func drawLife(t *rapid.T) life {
 	l.spec.TrustAll = rapid.Bool().Draw(t, "trust")
 	l.judge = rapid.IntRange(0, 3).Draw(t, "judge") == 0
 	l.spec.Context = llm.Context{Window: rapid.SampledFrom([]int64{600, 2000, 0}).Draw(t, "window"), Excerpt: 512}
+	if off := (health.Rule{Off: true}); strings.Contains(l.script, `"lost"`) {
+		// An error whose record is lost becomes a person's word: another result, which the
+		// rules of health count otherwise.
+		l.spec.Health = health.Rules{N01: off, N02: off, N03: off, N04: off}
+	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "prompts") {
 		l.prompts = append(l.prompts, fmt.Sprintf("Prompt %d.", i))
 	}

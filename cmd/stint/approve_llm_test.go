@@ -74,7 +74,7 @@ func (d *desk) transcript(lines ...string) []byte {
 	text = strings.ReplaceAll(text, d.dir, "FOLDER")
 	for was, is := range map[string]string{
 		`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`: "TIME", `"(age_ms|running_ms|took_ms)":\d+`: `"$1":MS`, `"(head_hash|pin|hash|sum)":"[0-9a-f]{64}"`: `"$1":"HASH"`,
-		`\b\d+(\.\d+)?ms\b`: "MS", `\bin \d+(\.\d+)?s\b`: "in MS",
+		`"wall_ms":\{"used":\d+`: `"wall_ms":{"used":MS`, `\b\d+(\.\d+)?ms\b`: "MS", `\bin \d+(\.\d+)?s\b`: "in MS",
 	} {
 		text = regexp.MustCompile(was).ReplaceAllString(text, is)
 	}

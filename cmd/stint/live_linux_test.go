@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"regexp"
 	"strings"
 	"syscall"
@@ -294,6 +295,9 @@ func TestInterruptThatIsNotAnswered(t *testing.T) {
 // Where the terminal goes away while the question stands, the session is given back.
 func TestInterruptThenHangUp(t *testing.T) {
 	t.Parallel()
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP) // what is handled here is not ignored there, as under nohup it would be
+	defer signal.Stop(heard)
 	s := sitBefore(t, endless())
 	s.press("\x03")
 	s.seen.until(t, question)
