@@ -85,23 +85,28 @@ func (a *app) fail(err error) int {
 		return code
 	}
 	var e *stint.Error
-	hint := ""
+	text, hint := err.Error(), ""
 	if errors.As(err, &e) {
 		hint = e.Hint
+	}
+	switch err { // a person interrupted; they did not cancel a context
+	case context.Canceled:
+		text, hint = "interrupted before it was done", "the same command begins it anew"
+	case context.DeadlineExceeded:
+		text, hint = "it was not done in time", "the same command begins it anew"
 	}
 	if hint == "" { // there is always something to do next
 		hint = "stint explain " + string(stint.CodeOf(err)) + "  says what it asks of you"
 	}
 	if a.json {
 		var file *config.Problems
-		doc := failure{Schema: "stint.error/1", Code: stint.CodeOf(err), Error: err.Error(), Hint: hint, Exit: code}
+		doc := failure{Schema: "stint.error/1", Code: stint.CodeOf(err), Error: text, Hint: hint, Exit: code}
 		if errors.As(err, &file) {
 			doc.Problems = file.List
 		}
 		_ = view.WriteJSON(a.err, doc)
 		return code
 	}
-	text := err.Error()
 	if e != nil && !e.Session.IsZero() { // the person named it; 26 characters more do not help
 		text = strings.Replace(text, " "+e.Session.String(), "", 1)
 	}
