@@ -38,6 +38,7 @@ type Message struct {
 	At   time.Time       `json:"at"`             // set by the store
 	Data json.RawMessage `json:"data,omitempty"` // the verb's arguments, a journal.Command
 	Body []byte          `json:"-"`              // a prompt's text or JSON, byte for byte
+	Keys []Key           `json:"-"`              // made durable with it; one that is there already with the same digest: the message has come
 }
 
 // Bounds of what names a message and its sender, in bytes, and of the arguments of a

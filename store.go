@@ -2,6 +2,7 @@ package stint
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"time"
 )
@@ -60,13 +61,20 @@ type Reader interface {
 	Entries(ctx context.Context, r Range) ([]Entry, error)
 	// Inbox returns the messages that nobody has taken, oldest first.
 	Inbox(ctx context.Context, id ID) ([]Message, error)
+	// Keys returns keys of like's Scope that have not expired: the one of its Name, or
+	// the lines of its Source's ledger, or of all ledgers of the scope. Lines come newest
+	// first, by At and then by Name, at most limit, or 100 if it is 0. With At set, At
+	// and Name are a cursor, and what comes after it is returned; a key with a body is
+	// returned with its body only if it was named.
+	Keys(ctx context.Context, like Key, limit int) ([]Key, error)
 }
 
 // Sender is the door in from outside.
 type Sender interface {
 	// Send puts m into the inbox and returns once it is durable. The same id with the
 	// same content again is no error and changes nothing; with other content it is
-	// [Conflict]. What the session does not accept (see [Session.Accepts]) is refused
+	// [Conflict]. So are its keys: one that is there with the same digest means that the
+	// message has come. What the session does not accept (see [Session.Accepts]) is refused
 	// in the same transaction.
 	Send(ctx context.Context, id ID, m Message) error
 }
@@ -136,13 +144,20 @@ type Batch struct {
 	Release bool // give the lease back
 }
 
-// Key makes something happen at most once: insert-or-compare on (Scope, Name).
+// Key makes something happen at most once: insert-or-compare on (Scope, Name). One
+// with a Source is a line of that source's ledger besides, which is listed: the
+// occurrences of a schedule, the deliveries to a hook.
 type Key struct {
-	Scope   string // "create", "occurrence", "delivery", "approval"
+	Scope   string // "create", "occurrence", "delivery", "system"
 	Name    string
 	Digest  Hash      // of the content: the same again is the same thing
-	Ref     string    // what it led to, a session's id
+	Ref     string    // what it led to, a session's id; empty: to none
 	Expires time.Time // may be forgotten after; at least 30 days ahead
+
+	Source string          // the schedule's or hook's name
+	At     time.Time       // its place in the ledger: an occurrence's nominal time, a delivery's arrival
+	Note   json.RawMessage // what became of it
+	Body   []byte          // what came, byte for byte
 }
 
 // Meter changes a family's use of something limited. Reserve is added to what is
@@ -185,7 +200,7 @@ type Filter struct {
 	Name     string // exact
 	Short    string // exact, or a suffix of the id of at least 4 characters
 	Family   ID
-	Trigger  string // its kind
+	Trigger  string // its kind; the system journal, of kind system, is selected by that alone
 	Labels   map[string]string
 	Since    time.Time // created at or after
 	Before   time.Time // created before

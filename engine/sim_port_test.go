@@ -291,6 +291,13 @@ func (p *port) Inbox(ctx context.Context, id stint.ID) ([]stint.Message, error) 
 	return p.store.Inbox(ctx, id)
 }
 
+func (p *port) Keys(ctx context.Context, like stint.Key, limit int) ([]stint.Key, error) {
+	if err := p.reads(); err != nil {
+		return nil, err
+	}
+	return p.store.Keys(ctx, like, limit)
+}
+
 func (p *port) Blob(ctx context.Context, family stint.ID, ref stint.BlobRef) ([]byte, error) {
 	if err := p.reads(); err != nil {
 		return nil, err

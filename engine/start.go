@@ -28,6 +28,7 @@ type Request struct {
 	Trigger stint.Trigger // empty kind: prompt
 	Actor   stint.Actor   // at most 200 bytes
 	Dedupe  string        // at most 255 bytes; the same again leads to the session that the first one made
+	Keys    []stint.Key   // as Dedupe, with scopes of the caller's; Ref is filled in
 }
 
 // Created is the session that a request led to.
@@ -153,6 +154,10 @@ func (e *Engine) first(r Request) (stint.Batch, error) {
 	b := stint.Batch{Session: s, Entries: []stint.Entry{entry}, Blobs: blobs}
 	if r.Dedupe != "" {
 		b.Keys = []stint.Key{{Scope: "create", Name: r.Dedupe, Digest: digest(r, c), Ref: id.String(), Expires: now.Add(keyLife)}}
+	}
+	for _, k := range r.Keys {
+		k.Ref = id.String()
+		b.Keys = append(b.Keys, k)
 	}
 	return b, nil
 }

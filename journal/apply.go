@@ -183,6 +183,13 @@ func allowed(s *stint.Session, e *stint.Entry) error {
 			return illegal(s, e, "only the next holder can say so")
 		}
 		return nil
+	}
+	if system := s.Trigger.Kind == systemTrigger; system != (e.Kind == stint.SystemRecorded) {
+		return illegal(s, e, "the system journal holds records, and nothing else does")
+	} else if system {
+		return nil
+	}
+	switch e.Kind {
 	case stint.SessionResumed:
 		if s.Status == stint.Pending {
 			return illegal(s, e, "the session is not waiting and has not ended")

@@ -235,6 +235,20 @@ type Output struct {
 	Stream string `json:"stream"`
 }
 
+// systemTrigger is the trigger of the one session that nobody runs: the journal of what
+// concerns the whole store.
+const systemTrigger = "system"
+
+// Recorded is the data of system.recorded. The body is a state, if State says so: JSON
+// that sums up everything recorded so far.
+type Recorded struct {
+	What   string          `json:"what"` // such as schedule.paused or occurrence.missed
+	Name   string          `json:"name,omitempty"`
+	Reason string          `json:"reason,omitempty"`
+	Data   json.RawMessage `json:"data,omitempty"`
+	State  bool            `json:"state,omitempty"`
+}
+
 // Command is the Data of a control message. Which members a kind reads is said at
 // each; the others must be zero.
 type Command struct {

@@ -127,7 +127,8 @@ func TestArgsAsGiven(t *testing.T) {
 
 // TestLimits is what one entry may hold.
 func TestLimits(t *testing.T) {
-	big := bytes.Repeat([]byte("x"), journal.MaxData)
+	const maxData = 64 << 10
+	big := bytes.Repeat([]byte("x"), maxData)
 	for _, tt := range []struct {
 		name string
 		d    journal.Draft
@@ -138,8 +139,8 @@ func TestLimits(t *testing.T) {
 		{"the longest blob", journal.Draft{Blob: stint.BlobRef{Size: journal.MaxBody}}, ""},
 		{"a longer blob", journal.Draft{Blob: stint.BlobRef{Size: journal.MaxBody + 1}}, stint.Limit},
 		{"a longer body than any", journal.Draft{Body: make([]byte, journal.MaxBody+1)}, stint.Limit},
-		{"the longest data", journal.Draft{Data: journal.Output{Stream: string(big[:journal.MaxData-len(`{"stream":""}`)])}}, ""},
-		{"longer data", journal.Draft{Data: journal.Output{Stream: string(big[:journal.MaxData-len(`{"stream":""}`)+1])}}, stint.Limit},
+		{"the longest data", journal.Draft{Data: journal.Output{Stream: string(big[:maxData-len(`{"stream":""}`)])}}, ""},
+		{"longer data", journal.Draft{Data: journal.Output{Stream: string(big[:maxData-len(`{"stream":""}`)+1])}}, stint.Limit},
 		{"data that is no JSON", journal.Draft{Data: func() {}}, stint.Invalid},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -60,8 +60,8 @@ func Next(s stint.Session, d Draft) (stint.Session, stint.Entry, error) {
 		}
 	}
 	switch {
-	case len(e.Data) > MaxData:
-		return s, e, tooLong(&e, "data", len(e.Data), MaxData)
+	case len(e.Data) > maxData:
+		return s, e, tooLong(&e, "data", len(e.Data), maxData)
 	case max(int64(len(e.Body)), e.Blob.Size) > MaxBody:
 		return s, e, tooLong(&e, "body", int(max(int64(len(e.Body)), e.Blob.Size)), MaxBody)
 	case len(e.Body) > 0 && !e.Blob.IsZero():
@@ -151,6 +151,8 @@ func fits(k stint.Kind, d any) bool {
 		_, ok = d.(ApprovalRequested)
 	case stint.ApprovalDecided:
 		_, ok = d.(ApprovalDecided)
+	case stint.SystemRecorded:
+		_, ok = d.(Recorded)
 	default:
 		ok = true // apply says that there is no such kind
 	}

@@ -102,3 +102,29 @@ func TestTimesAreWholeMicroseconds(t *testing.T) {
 		t.Errorf("the deadline is %v", d)
 	}
 }
+
+// TestSystemJournalHoldsRecords: the system journal has records, and no session has any.
+func TestSystemJournalHoldsRecords(t *testing.T) {
+	record := journal.Draft{Kind: stint.SystemRecorded, Data: journal.Recorded{What: "schedule.paused", Name: "nightly"}}
+	c := begun(t)
+	if _, err := c.add(record); err == nil {
+		t.Error("a session takes a record")
+	}
+	c = newChain(t)
+	data := createdData()
+	data.Trigger.Kind = "system"
+	c.must(journal.Draft{Kind: stint.SessionCreated, Data: data})
+	c.must(record)
+	for _, d := range []journal.Draft{
+		{Kind: stint.LoopStarted, Pos: stint.Position{Loop: 1, Attempt: 1}, Data: journal.LoopStarted{Why: "first"}},
+		{Kind: stint.SessionEnded, Data: journal.Ended{Outcome: stint.Canceled}},
+		{Kind: stint.SessionWaiting, Data: journal.Parked{Waiting: stint.Wait{For: stint.ForOperator}}},
+		{Kind: stint.LimitChanged, Data: journal.LimitChanged{}},
+		{Kind: stint.LineStarted, Data: journal.LineStarted{}},
+	} {
+		if _, err := c.add(d); err == nil {
+			t.Errorf("it takes %s", d.Kind)
+		}
+	}
+	c.must(record)
+}

@@ -15,7 +15,7 @@ const Version = 1
 const (
 	InlineBytes = 2 << 10  // a longer body becomes a blob before the entry is hashed
 	MaxBody     = 32 << 20 // longest body: a state, a step's result, a message
-	MaxData     = 64 << 10 // longest data
+	maxData     = 64 << 10 // longest data
 )
 
 // Sum is the hash of e after prev. It reads everything in e but Hash.

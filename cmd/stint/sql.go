@@ -21,7 +21,7 @@ func (a *app) sqlCommand() *cobra.Command {
 	output := "table"
 	cmd := &cobra.Command{
 		Use: "sql QUERY", Short: "Ask the store in SQL, read-only",
-		Long: `Run one SQL statement that reads. The views v_sessions, v_loops, v_steps and v_entries
+		Long: `Run one SQL statement that reads. The views v_sessions, v_loops, v_steps, v_entries and v_ledger
 are meant for it; the tables below them may change with a version.
 
 Values that a terminal could act on are written as escapes; in JSON they keep their

@@ -60,7 +60,7 @@ func selects(f *stint.Filter, row *stint.Row) bool {
 		(f.Name == "" || f.Name == s.Name) &&
 		(f.Short == "" || len(f.Short) >= minShort && strings.HasSuffix(s.ID.String(), f.Short)) &&
 		(f.Family.IsZero() || f.Family == s.Family) &&
-		(f.Trigger == "" || f.Trigger == s.Trigger.Kind) &&
+		(f.Trigger == s.Trigger.Kind || f.Trigger == "" && s.Trigger.Kind != "system") &&
 		(f.Since.IsZero() || !s.Created.Before(f.Since)) &&
 		(f.Before.IsZero() || s.Created.Before(f.Before)) &&
 		(f.After.IsZero() || bytes.Compare(s.ID[:], f.After[:]) < 0)
@@ -106,6 +106,31 @@ func (s *Store) Inbox(_ context.Context, id stint.ID) ([]stint.Message, error) {
 	return nil, nil
 }
 
+// Keys implements [stint.Reader].
+func (s *Store) Keys(_ context.Context, like stint.Key, limit int) ([]stint.Key, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var got []stint.Key
+	for _, k := range s.keys {
+		_, lives := s.taken(k, now())
+		switch {
+		case !lives || k.Scope != like.Scope:
+		case like.Source == "" && k.Name == like.Name:
+			return []stint.Key{k}, nil
+		case like.Source != "" && k.Source == like.Source && (like.At.IsZero() || newerLine(like, k) < 0):
+			k.Body = nil
+			got = append(got, k)
+		}
+	}
+	slices.SortFunc(got, newerLine)
+	return got[:min(cmp.Or(limit, 100), len(got))], nil
+}
+
+// newerLine sorts the lines of a ledger.
+func newerLine(a, b stint.Key) int {
+	return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.Name, a.Name))
+}
+
 // Send implements [stint.Sender]. Two sessions may get messages of one id. A message
 // sent again is not judged again: it is no error that its first sending ended the
 // session.
@@ -121,6 +146,13 @@ func (s *Store) Send(_ context.Context, id stint.ID, m stint.Message) error {
 	if m.ID == "" {
 		return stint.Invalid.Errorf("send", "a message needs an id, made by its sender")
 	}
+	for _, k := range m.Keys {
+		if old, taken := s.taken(k, now()); taken && old.Digest == k.Digest {
+			return nil
+		} else if taken {
+			return takenBy("send", id, old)
+		}
+	}
 	if old, ok := r.sent[m.ID]; ok {
 		if old.Kind == m.Kind && old.From == m.From && bytes.Equal(old.Data, m.Data) && bytes.Equal(old.Body, m.Body) {
 			return nil
@@ -131,7 +163,10 @@ func (s *Store) Send(_ context.Context, id stint.ID, m stint.Message) error {
 	if err := r.session.Accepts(m.Kind); err != nil {
 		return err
 	}
-	m.At = now()
+	for _, k := range m.Keys {
+		s.keys[[2]string{k.Scope, k.Name}] = k
+	}
+	m.At, m.Keys = now(), nil
 	r.sent[m.ID], r.inbox = m, append(r.inbox, m)
 	s.signal()
 	return nil

@@ -133,8 +133,12 @@ func (w *writer) addKey(k *stint.Key) error {
 		k.Scope, k.Name, k.Digest[:], k.Ref, expires); err != nil {
 		return err
 	}
-	return exec(w.c, `DELETE FROM keys WHERE (scope, name) IN
-		(SELECT scope, name FROM keys WHERE expires > 0 AND expires < ? ORDER BY expires LIMIT 2)`, micros(clock()))
+	if k.Source != "" {
+		if err := w.addLine(k); err != nil {
+			return err
+		}
+	}
+	return w.dropKeys(2)
 }
 
 // create makes a session.

@@ -233,6 +233,8 @@ func kindID(k stint.Kind) int64 {
 		return 18
 	case stint.ApprovalDecided:
 		return 19
+	case stint.SystemRecorded:
+		return 20
 	}
 	return 0
 }
@@ -257,6 +259,7 @@ func fixedNames() map[int64]string {
 		stint.SessionCreated, stint.SessionWaiting, stint.SessionResumed, stint.SessionReleased, stint.SessionEnded, stint.LineStarted,
 		stint.LoopStarted, stint.LoopCompleted, stint.LoopFailed, stint.StepRequested, stint.StepCompleted, stint.StepFailed, stint.StepResolved,
 		stint.MessageTaken, stint.MessageRefused, stint.LimitChanged, stint.OutputWritten, stint.ApprovalRequested, stint.ApprovalDecided,
+		stint.SystemRecorded,
 	} {
 		all[kindID(k)] = string(k)
 	}

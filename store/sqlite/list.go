@@ -92,6 +92,9 @@ func (s *Store) where(c *sqlite.Conn, f *stint.Filter, now int64, lives map[stri
 			w.and(term.column+" = ?", term.value)
 		}
 	}
+	if f.Trigger == "" {
+		w.and("s.trigger <> 'system'")
+	}
 	if f.Short != "" {
 		rev := reversed(f.Short)
 		w.and("s.rev >= ? AND s.rev < ?", rev, rev+"~") // no character of an id comes after ~

@@ -60,7 +60,7 @@ func TestOpenRefuses(t *testing.T) {
 		code    stint.Code
 		words   []string
 	}{
-		{"a newer schema", newer, stint.Conflict, []string{"99", "up to 1", "newer"}},
+		{"a newer schema", newer, stint.Conflict, []string{"99", "up to 2", "newer"}},
 		{"another program's database", func(t *testing.T, path string) {
 			raw(t, path, "CREATE TABLE t(x)", "PRAGMA user_version = 1")
 		}, stint.Conflict, []string{"another program"}},
@@ -120,6 +120,26 @@ func TestOpenUsesWAL(t *testing.T) {
 	hold(t, b, "you")
 	c := begin(t, b, "you")
 	ok(t, c.write(b, said("beside a reader")))
+}
+
+// A store of the first version is brought up to date with all that is in it.
+func TestOpenMigrates(t *testing.T) {
+	path, old := dbPath(t), dbPath(t)
+	s := open(t, path)
+	hold(t, s, "me")
+	story(t, s)
+	ok(t, s.Backup(t.Context(), old))
+	raw(t, old, "DROP VIEW v_ledger", "DROP TABLE ledger", "DELETE FROM names WHERE id = 20", "PRAGMA user_version = 1")
+	b := open(t, old)
+	hold(t, b, "you")
+	c := begin(t, b, "you")
+	ok(t, c.write(b, said("after it")))
+	m := stint.Message{ID: "m", Kind: stint.Prompt, Keys: []stint.Key{{Scope: "delivery", Source: "h", Name: "d", At: time.Unix(1, 0)}}}
+	ok(t, b.Send(t.Context(), c.s.ID, m))
+	lines, err := b.Keys(t.Context(), stint.Key{Scope: "delivery", Source: "h"}, 0)
+	ok(t, err)
+	equal(t, "lines", len(lines), 1)
+	storetest.Check(t, b)
 }
 
 func TestOpenTogether(t *testing.T) {

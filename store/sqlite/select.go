@@ -100,7 +100,7 @@ func badSQL(err error) error {
 		sqlite.ResultMisuse: // of nothing
 		return &stint.Error{
 			Code: stint.Invalid, Op: "sql", Err: errors.Unwrap(err),
-			Hint: "`stint sql` reads v_sessions, v_loops, v_steps and v_entries; SELECT * FROM one of them LIMIT 1 shows its columns",
+			Hint: "`stint sql` reads v_sessions, v_loops, v_steps, v_entries and v_ledger; SELECT * FROM one of them LIMIT 1 shows its columns",
 		}
 	}
 	return explain("sql", err)

@@ -48,6 +48,17 @@ func (w *writer) send(o *op) error {
 	if !found {
 		return notFound("send", id)
 	}
+	for i := range m.Keys {
+		k := &m.Keys[i]
+		switch had, there, err := w.key(k, micros(clock())); {
+		case err != nil:
+			return err
+		case there && had.Digest == k.Digest:
+			return nil
+		case there:
+			return taken("send", id, &had)
+		}
+	}
 	var old [32]byte
 	found, err = one(w.c, "SELECT digest FROM inbox WHERE sid = ? AND msg = ?", func(st *sqlite.Stmt) { st.ColumnBytes(0, old[:]) }, sid, m.ID)
 	switch {
@@ -67,6 +78,11 @@ func (w *writer) send(o *op) error {
 	if err := exec(w.c, "INSERT INTO inbox(sid, msg, kind, sender, at, digest, data, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 		sid, m.ID, kind, string(m.From), micros(clock()), o.digest[:], orNull(m.Data), orNull(m.Body)); err != nil {
 		return err
+	}
+	for i := range m.Keys {
+		if err := w.addKey(&m.Keys[i]); err != nil {
+			return err
+		}
 	}
 	o.tell = true
 	if wakes>>kind&1 == 0 {

@@ -20,6 +20,7 @@ type broken struct {
 	sessions func(ctx context.Context, f stint.Filter) ([]stint.Row, error)
 	entries  func(ctx context.Context, r stint.Range) ([]stint.Entry, error)
 	inbox    func(ctx context.Context, id stint.ID) ([]stint.Message, error)
+	keys     func(ctx context.Context, like stint.Key, limit int) ([]stint.Key, error)
 	send     func(ctx context.Context, id stint.ID, m stint.Message) error
 	blob     func(ctx context.Context, family stint.ID, ref stint.BlobRef) ([]byte, error)
 	key      func(ctx context.Context, family stint.ID) ([]byte, error)
@@ -34,7 +35,7 @@ func newBroken() *broken {
 	m := mem.New()
 	return &broken{
 		Store: m, create: m.Create, claim: m.Claim, append: m.Append, renew: m.Renew,
-		session: m.Session, sessions: m.Sessions, entries: m.Entries, inbox: m.Inbox, send: m.Send,
+		session: m.Session, sessions: m.Sessions, entries: m.Entries, inbox: m.Inbox, keys: m.Keys, send: m.Send,
 		blob: m.Blob, key: m.FamilyKey, changed: m.Changed, unread: m.Unread, hold: m.Hold, close: m.Close,
 	}
 }
@@ -69,6 +70,10 @@ func (s *broken) Entries(ctx context.Context, r stint.Range) ([]stint.Entry, err
 
 func (s *broken) Inbox(ctx context.Context, id stint.ID) ([]stint.Message, error) {
 	return s.inbox(ctx, id)
+}
+
+func (s *broken) Keys(ctx context.Context, like stint.Key, limit int) ([]stint.Key, error) {
+	return s.keys(ctx, like, limit)
 }
 
 func (s *broken) Send(ctx context.Context, id stint.ID, m stint.Message) error {

@@ -75,7 +75,7 @@ type mutant struct {
 func mutants() []mutant {
 	return slices.Concat(createMutants(), claimMutants(), leaseMutants(), renewMutants(), sendMutants(), inboxMutants(),
 		watchMutants(), fenceMutants(), queueMutants(), batchMutants(), sessionsMutants(), entriesMutants(),
-		blobMutants(), meterMutants())
+		blobMutants(), meterMutants(), ledgerMutants())
 }
 
 func createMutants() []mutant {

@@ -79,6 +79,7 @@ func subjects() []subject {
 		{"Lease", leaseProperties()},
 		{"Append", appendProperties()},
 		{"Send", sendProperties()},
+		{"Ledger", ledgerProperties()},
 		{"Watch", watchProperties()},
 		{"Sessions", sessionsProperties()},
 		{"Entries", entriesProperties()},

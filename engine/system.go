@@ -1,0 +1,202 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/faultpoint"
+	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/journal"
+)
+
+// System is the right to write the store's system journal: what was done to the
+// configuration, by whom, and what became of triggers that led to no session. One
+// process of a store has it at a time; it is the server. Its methods may be called
+// from any goroutine.
+type System struct {
+	store stint.Store
+	w     *writer
+	stop  context.CancelFunc
+	wg    sync.WaitGroup
+	since int // notes since the newest that has a state; many, if it is not known
+	mu    sync.Mutex
+}
+
+// systemKey leads to the system journal of a store.
+func systemKey(ref stint.ID) stint.Key {
+	return stint.Key{Scope: "system", Name: "journal", Digest: sha256.Sum256([]byte("journal")), Ref: ref.String()}
+}
+
+// SystemJournal returns the id of the store's system journal, and makes one where there
+// is none. Anybody may send to it; the server takes what is sent.
+func SystemJournal(ctx context.Context, store stint.Store) (stint.ID, error) {
+	keys, err := store.Keys(ctx, systemKey(stint.ID{}), 1)
+	if err != nil {
+		return stint.ID{}, err
+	}
+	if len(keys) == 1 {
+		return stint.ParseID(keys[0].Ref)
+	}
+	id := ident.New()
+	d := journal.Draft{At: faultpoint.Now()}
+	_, _ = rand.Read(d.Salt[:])
+	s, e, err := journal.Begin(id, journal.Created{
+		Family: id, Name: "system", Agent: stint.AgentRef{Name: "stint", Runtime: "system", Pin: sha256.Sum256(nil)},
+		Trigger: stint.Trigger{Kind: "system"},
+	}, d)
+	if err != nil {
+		return stint.ID{}, err
+	}
+	l, err := store.Create(ctx, stint.Batch{Session: s, Entries: []stint.Entry{e}, Keys: []stint.Key{systemKey(id)}}, stint.Claim{})
+	return l.Session, err
+}
+
+// System claims the system journal. If a process that lives has it, that is
+// [stint.Conflict], and the error names it. When the right is lost, lost is called once
+// with the reason, from a goroutine of its own, and nothing more can be recorded.
+func (e *Engine) System(ctx context.Context, lost func(error)) (*System, error) {
+	id, err := SystemJournal(ctx, e.store)
+	if err != nil {
+		return nil, err
+	}
+	leases, err := e.store.Claim(ctx, stint.Claim{Holder: e.opt.Holder, TTL: e.opt.TTL, Max: 1, Session: id})
+	if errors.Is(err, stint.Conflict) {
+		return nil, &stint.Error{Code: stint.Conflict, Op: "serve", Err: err,
+			Hint: "one server serves a store: stop that one, or give this one a store of its own with --store"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	row, err := e.store.Session(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	life, stop := context.WithCancel(e.ctx)
+	s := &System{store: e.store, stop: stop, since: stateEvery}
+	s.w = &writer{ctx: context.WithoutCancel(e.ctx), store: e.store, lease: leases[0], s: row.Session, sending: make(chan struct{}, 1),
+		lost: func(err error) { stop(); lost(err) }}
+	s.wg.Go(func() { s.renew(life, e.opt.TTL) })
+	return s, nil
+}
+
+// renew keeps the lease until ctx ends.
+func (s *System) renew(ctx context.Context, ttl time.Duration) {
+	tick := time.NewTicker(ttl / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		lost, err := s.store.Renew(ctx, ttl, []stint.Lease{s.w.lease})
+		if err == nil && len(lost) > 0 {
+			s.w.abandon(&stint.Error{Code: stint.Fenced, Op: "serve", Err: errors.New("another process has the system journal now"),
+				Hint: "one server serves a store: find the other one, or start this one again"})
+			return
+		}
+	}
+}
+
+// Close gives the system journal back.
+func (s *System) Close() error {
+	s.stop()
+	s.wg.Wait()
+	s.w.flush(true)
+	return s.w.wait()
+}
+
+// A Note is what to record.
+type Note struct {
+	What   string      // what happened, such as schedule.paused; required
+	Name   string      // to which schedule, hook or token
+	Actor  stint.Actor // who did it; empty: the engine
+	Reason string
+	Data   any             // for programs; nil: none
+	Keys   []stint.Key     // durable with it, or [stint.Conflict] if one is taken
+	State  json.RawMessage // what all notes up to this one come to; see [System.State]
+	Takes  *stint.Message  // the message that asked for it
+}
+
+// Record writes n and returns once it is durable.
+func (s *System) Record(n Note) error {
+	d := journal.Recorded{What: n.What, Name: n.Name, Reason: n.Reason, State: n.State != nil}
+	if n.Data != nil {
+		var err error
+		if d.Data, err = json.Marshal(n.Data); err != nil {
+			return stint.Internal.Errorf("system", "what is to be recorded is no JSON: %v", err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := n.Takes; m != nil {
+		if _, err := s.w.add(journal.Draft{Kind: stint.MessageTaken, Body: m.Body, Data: journal.Taken{ID: m.ID, Kind: m.Kind, From: m.From, At: m.At, Data: m.Data}}, m.ID); err != nil {
+			return err
+		}
+	}
+	if _, err := s.w.add(journal.Draft{Kind: stint.SystemRecorded, Actor: n.Actor, Data: d, Body: n.State}); err != nil {
+		return err
+	}
+	if s.since++; n.State != nil {
+		s.since = 0
+	}
+	s.w.mu.Lock()
+	s.w.batch.Keys = append(s.w.batch.Keys, n.Keys...)
+	s.w.mu.Unlock()
+	return s.w.sync()
+}
+
+// stateEvery is after how many notes without a state [System.Stale] asks for one.
+const stateEvery = 500
+
+// Stale reports whether the next note should have a state, so that reading it stays
+// quick.
+func (s *System) Stale() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.since >= stateEvery
+}
+
+// State returns the newest state that a note has, nil if none has one.
+func (s *System) State(ctx context.Context) (json.RawMessage, error) {
+	return SystemState(ctx, s.store, s.w.session().ID)
+}
+
+// SystemState is [System.State] for who only reads.
+func SystemState(ctx context.Context, store stint.Store, id stint.ID) (json.RawMessage, error) {
+	until := stint.Seq(0)
+	for {
+		es, err := store.Entries(ctx, stint.Range{Session: id, Until: until, Kinds: []stint.Kind{stint.SystemRecorded}, Last: true, Limit: stateEvery})
+		if err != nil {
+			return nil, err
+		}
+		for i := len(es) - 1; i >= 0; i-- {
+			d, err := journal.Decode[journal.Recorded](&es[i])
+			if err != nil {
+				return nil, err
+			}
+			if !d.State {
+				continue
+			}
+			if es[i].Blob.IsZero() {
+				return es[i].Body, nil
+			}
+			return store.Blob(ctx, id, es[i].Blob)
+		}
+		if len(es) < stateEvery || es[0].Seq <= 1 {
+			return nil, nil
+		}
+		until = es[0].Seq - 1
+	}
+}
+
+// Inbox returns the messages to the system journal that no note has taken.
+func (s *System) Inbox(ctx context.Context) ([]stint.Message, error) {
+	return s.store.Inbox(ctx, s.w.session().ID)
+}

@@ -1,0 +1,131 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/store/mem"
+	"github.com/stint-dev/stint/store/storetest"
+)
+
+// A store has one system journal, one process writes it, and what it records is there
+// for the next one.
+func TestSystem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, store := t.Context(), mem.New()
+		first, err := engine.New(ctx, store, engine.Options{Holder: "first"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sys, err := first.System(ctx, func(err error) { t.Errorf("it is lost: %v", err) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := engine.New(ctx, store, engine.Options{Holder: "second"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer second.Close()    //nolint:errcheck // it has nothing to give back
+		<-time.After(time.Hour) // it is renewed
+		if _, err := second.System(ctx, func(error) {}); !errors.Is(err, stint.Conflict) || !strings.Contains(err.Error(), "first") {
+			t.Errorf("a second server: %v", err)
+		}
+
+		id, err := engine.SystemJournal(ctx, store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Send(ctx, id, stint.Message{ID: "m", Kind: stint.Prompt, From: "human:ben", Body: []byte("pause")}); err != nil {
+			t.Fatal(err)
+		}
+		in, err := sys.Inbox(ctx)
+		if err != nil || len(in) != 1 {
+			t.Fatalf("%d messages, %v", len(in), err)
+		}
+		line := stint.Key{Scope: "occurrence", Source: "nightly", Name: "nightly@1", At: time.Unix(1, 0)}
+		for _, n := range []engine.Note{
+			{What: "schedule.paused", Name: "nightly", Actor: "human:ben", Reason: "holidays", State: json.RawMessage(`{"paused":true}`), Takes: &in[0]},
+			{What: "occurrence.skipped", Name: "nightly", Data: map[string]int{"n": 1}, Keys: []stint.Key{line}},
+		} {
+			if err := sys.Record(n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 1200 {
+			if err := sys.Record(engine.Note{What: "occurrence.skipped", Name: fmt.Sprint(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !sys.Stale() {
+			t.Error("after 1,200 notes the state is not stale")
+		}
+		if err := sys.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+
+		sys, err = second.System(ctx, func(error) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state, err := sys.State(ctx); err != nil || string(state) != `{"paused":true}` {
+			t.Errorf("the state is %s, %v", state, err)
+		}
+		if in, err := sys.Inbox(ctx); err != nil || len(in) != 0 {
+			t.Errorf("%d messages are left, %v", len(in), err)
+		}
+		if err := sys.Record(engine.Note{What: "again", Keys: []stint.Key{line}}); !errors.Is(err, stint.Conflict) {
+			t.Errorf("a line that is there: %v", err)
+		}
+		storetest.Check(t, store)
+	})
+}
+
+// Who loses the system journal is told, and writes nothing more.
+func TestSystemLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, store := t.Context(), mem.New()
+		e, err := engine.New(ctx, store, engine.Options{Holder: "first", TTL: 30 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close() //nolint:errcheck // the test ends
+		lost := make(chan error, 1)
+		sys, err := e.System(ctx, func(err error) { lost <- err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := engine.SystemJournal(ctx, store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row, err := store.Session(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.Append(ctx, row.Lease, stint.Batch{Session: row.Session, Release: true}, func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		if _, err := store.Claim(ctx, stint.Claim{Holder: "other", TTL: time.Minute, Session: id}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-lost; !errors.Is(err, stint.Fenced) {
+			t.Errorf("it is told %v", err)
+		}
+		if err := sys.Record(engine.Note{What: "late"}); !errors.Is(err, stint.Fenced) {
+			t.Errorf("it still writes: %v", err)
+		}
+		synctest.Wait()
+	})
+}
