@@ -24,8 +24,10 @@ type System struct {
 	w     *writer
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
-	since int // notes since the newest that has a state; many, if it is not known
+
 	mu    sync.Mutex
+	state map[string]json.RawMessage // what all notes come to, by section
+	since int                        // notes since the newest that has it; many, if it is not known
 }
 
 // systemKey leads to the system journal of a store.
@@ -78,7 +80,12 @@ func (e *Engine) System(ctx context.Context, lost func(error)) (*System, error) 
 		return nil, err
 	}
 	life, stop := context.WithCancel(e.ctx)
-	s := &System{store: e.store, stop: stop, since: stateEvery}
+	state, err := SystemState(ctx, e.store, id)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	s := &System{store: e.store, stop: stop, state: state, since: stateEvery}
 	s.w = &writer{ctx: context.WithoutCancel(e.ctx), store: e.store, lease: leases[0], s: row.Session, sending: make(chan struct{}, 1),
 		lost: func(err error) { stop(); lost(err) }}
 	s.wg.Go(func() { s.renew(life, e.opt.TTL) })
@@ -114,19 +121,24 @@ func (s *System) Close() error {
 
 // A Note is what to record.
 type Note struct {
-	What   string      // what happened, such as schedule.paused; required
-	Name   string      // to which schedule, hook or token
-	Actor  stint.Actor // who did it; empty: the engine
-	Reason string
-	Data   any             // for programs; nil: none
-	Keys   []stint.Key     // durable with it, or [stint.Conflict] if one is taken
-	State  json.RawMessage // what all notes up to this one come to; see [System.State]
-	Takes  *stint.Message  // the message that asked for it
+	What    string      // what happened, such as schedule.paused; required
+	Name    string      // to which schedule, hook or token
+	Actor   stint.Actor // who did it; empty: the engine
+	Reason  string
+	Data    any             // for programs; nil: none
+	Keys    []stint.Key     // durable with it, or [stint.Conflict] if one is taken
+	Section string          // of the state: what all notes of one kind come to
+	State   json.RawMessage // the section as it is after this note; nil: as it was
+	Takes   *stint.Message  // the message that asked for it
 }
 
+// stateEvery is after how many notes without the state one has it again, so that
+// finding it stays quick.
+const stateEvery = 500
+
 // Record writes n and returns once it is durable.
-func (s *System) Record(n Note) error {
-	d := journal.Recorded{What: n.What, Name: n.Name, Reason: n.Reason, State: n.State != nil}
+func (s *System) Record(ctx context.Context, n Note) error {
+	d := journal.Recorded{What: n.What, Name: n.Name, Reason: n.Reason}
 	if n.Data != nil {
 		var err error
 		if d.Data, err = json.Marshal(n.Data); err != nil {
@@ -135,16 +147,31 @@ func (s *System) Record(n Note) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, k := range n.Keys { // a batch that the store refuses would end the right to write
+		if old, err := s.store.Keys(ctx, stint.Key{Scope: k.Scope, Name: k.Name}, 1); err != nil {
+			return err
+		} else if len(old) > 0 {
+			return stint.Conflict.Errorf("system", "the %s %q is recorded already", k.Scope, k.Name)
+		}
+	}
+	var body []byte
+	if n.State != nil {
+		s.state[n.Section] = n.State
+	}
+	if s.since++; n.State != nil || s.since >= stateEvery && len(s.state) > 0 {
+		var err error
+		if body, err = json.Marshal(s.state); err != nil {
+			return stint.Internal.Errorf("system", "the state is no JSON: %v", err)
+		}
+		d.State, s.since = true, 0
+	}
 	if m := n.Takes; m != nil {
 		if _, err := s.w.add(journal.Draft{Kind: stint.MessageTaken, Body: m.Body, Data: journal.Taken{ID: m.ID, Kind: m.Kind, From: m.From, At: m.At, Data: m.Data}}, m.ID); err != nil {
 			return err
 		}
 	}
-	if _, err := s.w.add(journal.Draft{Kind: stint.SystemRecorded, Actor: n.Actor, Data: d, Body: n.State}); err != nil {
+	if _, err := s.w.add(journal.Draft{Kind: stint.SystemRecorded, Actor: n.Actor, Data: d, Body: body}); err != nil {
 		return err
-	}
-	if s.since++; n.State != nil {
-		s.since = 0
 	}
 	s.w.mu.Lock()
 	s.w.batch.Keys = append(s.w.batch.Keys, n.Keys...)
@@ -152,25 +179,16 @@ func (s *System) Record(n Note) error {
 	return s.w.sync()
 }
 
-// stateEvery is after how many notes without a state [System.Stale] asks for one.
-const stateEvery = 500
-
-// Stale reports whether the next note should have a state, so that reading it stays
-// quick.
-func (s *System) Stale() bool {
+// State returns a section of the state, nil if there is none.
+func (s *System) State(section string) json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.since >= stateEvery
+	return s.state[section]
 }
 
-// State returns the newest state that a note has, nil if none has one.
-func (s *System) State(ctx context.Context) (json.RawMessage, error) {
-	return SystemState(ctx, s.store, s.w.session().ID)
-}
-
-// SystemState is [System.State] for who only reads.
-func SystemState(ctx context.Context, store stint.Store, id stint.ID) (json.RawMessage, error) {
-	until := stint.Seq(0)
+// SystemState returns what the notes in the system journal id come to, by section.
+func SystemState(ctx context.Context, store stint.Store, id stint.ID) (map[string]json.RawMessage, error) {
+	state, until := map[string]json.RawMessage{}, stint.Seq(0)
 	for {
 		es, err := store.Entries(ctx, stint.Range{Session: id, Until: until, Kinds: []stint.Kind{stint.SystemRecorded}, Last: true, Limit: stateEvery})
 		if err != nil {
@@ -184,13 +202,19 @@ func SystemState(ctx context.Context, store stint.Store, id stint.ID) (json.RawM
 			if !d.State {
 				continue
 			}
-			if es[i].Blob.IsZero() {
-				return es[i].Body, nil
+			body := es[i].Body
+			if !es[i].Blob.IsZero() {
+				if body, err = store.Blob(ctx, id, es[i].Blob); err != nil {
+					return nil, err
+				}
 			}
-			return store.Blob(ctx, id, es[i].Blob)
+			if err := json.Unmarshal(body, &state); err != nil {
+				return nil, stint.Corrupt.Errorf("system", "the state in entry %d cannot be read: %v", es[i].Seq, err)
+			}
+			return state, nil
 		}
-		if len(es) < stateEvery || es[0].Seq <= 1 {
-			return nil, nil
+		if len(es) < stateEvery {
+			return state, nil
 		}
 		until = es[0].Seq - 1
 	}

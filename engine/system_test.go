@@ -51,20 +51,17 @@ func TestSystem(t *testing.T) {
 		}
 		line := stint.Key{Scope: "occurrence", Source: "nightly", Name: "nightly@1", At: time.Unix(1, 0)}
 		for _, n := range []engine.Note{
-			{What: "schedule.paused", Name: "nightly", Actor: "human:ben", Reason: "holidays", State: json.RawMessage(`{"paused":true}`), Takes: &in[0]},
+			{What: "schedule.paused", Name: "nightly", Actor: "human:ben", Reason: "holidays", Section: "schedules", State: json.RawMessage(`{"paused":true}`), Takes: &in[0]},
 			{What: "occurrence.skipped", Name: "nightly", Data: map[string]int{"n": 1}, Keys: []stint.Key{line}},
 		} {
-			if err := sys.Record(n); err != nil {
+			if err := sys.Record(ctx, n); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for i := range 1200 {
-			if err := sys.Record(engine.Note{What: "occurrence.skipped", Name: fmt.Sprint(i)}); err != nil {
+			if err := sys.Record(ctx, engine.Note{What: "occurrence.skipped", Name: fmt.Sprint(i)}); err != nil {
 				t.Fatal(err)
 			}
-		}
-		if !sys.Stale() {
-			t.Error("after 1,200 notes the state is not stale")
 		}
 		if err := sys.Close(); err != nil {
 			t.Fatal(err)
@@ -77,14 +74,17 @@ func TestSystem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if state, err := sys.State(ctx); err != nil || string(state) != `{"paused":true}` {
-			t.Errorf("the state is %s, %v", state, err)
+		if state := sys.State("schedules"); string(state) != `{"paused":true}` {
+			t.Errorf("the state is %s", state)
 		}
 		if in, err := sys.Inbox(ctx); err != nil || len(in) != 0 {
 			t.Errorf("%d messages are left, %v", len(in), err)
 		}
-		if err := sys.Record(engine.Note{What: "again", Keys: []stint.Key{line}}); !errors.Is(err, stint.Conflict) {
+		if err := sys.Record(ctx, engine.Note{What: "again", Keys: []stint.Key{line}}); !errors.Is(err, stint.Conflict) {
 			t.Errorf("a line that is there: %v", err)
+		}
+		if err := sys.Record(ctx, engine.Note{What: "after it"}); err != nil {
+			t.Errorf("after a refusal: %v", err)
 		}
 		storetest.Check(t, store)
 	})
@@ -123,7 +123,7 @@ func TestSystemLost(t *testing.T) {
 		if err := <-lost; !errors.Is(err, stint.Fenced) {
 			t.Errorf("it is told %v", err)
 		}
-		if err := sys.Record(engine.Note{What: "late"}); !errors.Is(err, stint.Fenced) {
+		if err := sys.Record(ctx, engine.Note{What: "late"}); !errors.Is(err, stint.Fenced) {
 			t.Errorf("it still writes: %v", err)
 		}
 		synctest.Wait()
