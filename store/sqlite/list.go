@@ -47,7 +47,7 @@ func (s *Store) Sessions(ctx context.Context, f stint.Filter) (all []stint.Row, 
 			all = append(all, row)
 			return err
 		}, append(w.args, cmp.Or(f.Limit, 1_000))...)
-		if err == nil && len(all) == 0 && len(w.terms) == 0 {
+		if err == nil && len(all) == 0 && len(w.terms) == 1 && f.Trigger == "" { // nothing was asked for but what is no system journal
 			err = hollow(c)
 		}
 		return err

@@ -57,9 +57,10 @@ func damage(st *sqlite.Stmt, id string) error {
 	return nil
 }
 
-// hollow refuses a store whose list of sessions is empty, and its journal is not.
+// hollow refuses a store whose list of sessions is empty, and its journal has others than
+// the system's.
 func hollow(c *sqlite.Conn) error {
-	found, err := one(c, "SELECT 1 FROM journal LIMIT 1", func(*sqlite.Stmt) {})
+	found, err := one(c, "SELECT 1 FROM journal WHERE kind = 1 AND sid NOT IN (SELECT sid FROM sessions WHERE trigger = 'system') LIMIT 1", func(*sqlite.Stmt) {})
 	if found && err == nil {
 		return refuse(stint.Corrupt, "sessions", stint.ID{}, salvageHint, "the table of sessions is damaged: it is empty, and there are entries of sessions")
 	}
