@@ -1,0 +1,114 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// parse reads a body that is genuine into what expressions see as body:
+//
+//	JSON, or no type given     its value
+//	a form                     an object of texts, of lists where a name comes twice
+//	a form with payload alone  the JSON in it, as GitHub and Slack send it, for these
+//	text of any other type     the text
+//
+// Of two members of one name the last counts, as in Go, JavaScript and Python: a body
+// that a sender signed is not refused for it, and its bytes stay as they came.
+func (d *Definition) parse(f fields, body []byte) (any, error) {
+	kind, _, _ := strings.Cut(strings.Join(f["content-type"], ","), ";")
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	switch {
+	case kind == "application/x-www-form-urlencoded":
+		return d.form(body)
+	case kind == "" || kind == "application/json" || kind == "text/json" || strings.HasSuffix(kind, "+json"):
+		return decode(body)
+	default:
+		return string(body), nil
+	}
+}
+
+func (d *Definition) form(body []byte) (any, error) {
+	values, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, refuse(badRequest, "check the content type", "the body is not a form")
+	}
+	if p := values["payload"]; len(values) == 1 && len(p) == 1 && (d.Scheme == GitHub || d.Scheme == Slack) {
+		return decode([]byte(p[0]))
+	}
+	out := make(map[string]any, len(values))
+	for name, all := range values {
+		if len(all) == 1 {
+			out[name] = all[0]
+			continue
+		}
+		list := make([]any, len(all))
+		for i, v := range all {
+			list[i] = v
+		}
+		out[name] = list
+	}
+	return out, nil
+}
+
+// decode reads JSON for expressions.
+func decode(body []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	var v any
+	err := dec.Decode(&v)
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		return nil, refuse(badRequest, "check body and content type", "the body is not JSON, byte %d", syntax.Offset)
+	case err != nil:
+		return nil, refuse(badRequest, "check body and content type", "the body is not JSON: it ends too early")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, refuse(badRequest, "send one value", "something follows the JSON value of the body, byte %d", dec.InputOffset())
+	}
+	return exact(v), nil
+}
+
+// exact replaces the numbers in v, in place where it can: whole ones of 64 bits by
+// integers, larger ones by the text of their digits, others by 64 bit floats, or by
+// text where they are too large for that. So no id is ever rounded.
+func exact(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		s := v.String()
+		if i, err := strconv.ParseInt(s, 10, 64); err == nil {
+			return i
+		}
+		if f, err := strconv.ParseFloat(s, 64); err == nil && strings.ContainsAny(s, ".eE") {
+			return f
+		}
+		return s
+	case []any:
+		for i := range v {
+			v[i] = exact(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = exact(v[k])
+		}
+	}
+	return v
+}
+
+// member returns a text below an object, "" where there is none.
+func member(v any, path ...string) string {
+	for _, name := range path {
+		object, ok := v.(map[string]any)
+		if !ok {
+			return ""
+		}
+		v = object[name]
+	}
+	s, _ := v.(string)
+	return s
+}
