@@ -140,9 +140,14 @@ func (a *app) agentValidateCommand() *cobra.Command {
 					Schema string `json:"schema"`
 					Path   string `json:"path"`
 					Agents int    `json:"agents"`
-				}{"stint.validate/1", file.Path, len(file.Agents)})
+					Hooks  int    `json:"hooks"`
+				}{"stint.validate/1", file.Path, len(file.Agents), len(file.Hooks)})
 			}
-			a.printf("%s is sound: %s\n", term.Escape(file.Path), counted(len(file.Agents), "agent"))
+			hooks := ""
+			if len(file.Hooks) > 0 {
+				hooks = ", " + counted(len(file.Hooks), "hook")
+			}
+			a.printf("%s is sound: %s%s\n", term.Escape(file.Path), counted(len(file.Agents), "agent"), hooks)
 			return nil
 		},
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/hook"
 )
 
 // FileName is what the file is called, in a project's folder or any above.
@@ -26,10 +27,11 @@ const maxFile = 1 << 20
 // File is a stint.yaml that was read without a problem. It is a value; nobody
 // changes its maps.
 type File struct {
-	Path        string           // absolute when [Load] read it, else as given to [Parse]
-	Store       string           // "sqlite:PATH" with the path joined to the file's folder; empty: none given
-	Concurrency int              // sessions at once, 1 to 10,000
-	Agents      map[string]Agent // by name; may be empty
+	Path        string                // absolute when [Load] read it, else as given to [Parse]
+	Store       string                // "sqlite:PATH" with the path joined to the file's folder; empty: none given
+	Concurrency int                   // sessions at once, 1 to 10,000
+	Agents      map[string]Agent      // by name; may be empty
+	Hooks       map[string]*hook.Hook // by name; may be empty
 
 	providers map[string]Provider // with those that are built in, by name
 }
@@ -230,16 +232,9 @@ func Find(dir string) (path string, ok bool) {
 // out is absolute. A missing file is [stint.NotFound]; everything else that is
 // wrong is [stint.Invalid] and, for the content, a [Problems].
 func Load(path string) (*File, error) {
-	abs, err := filepath.Abs(path)
+	abs, b, err := open(path)
 	if err != nil {
-		return nil, &stint.Error{Code: stint.Invalid, Op: "config", Err: err, Hint: "give the path of the file as an absolute one"}
-	}
-	b, err := read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &stint.Error{Code: stint.NotFound, Op: "config", Err: err, Hint: "`stint init` writes a commented " + FileName}
-	}
-	if err != nil {
-		return nil, &stint.Error{Code: stint.Invalid, Op: "config", Err: err, Hint: "it must be a file that this user may read"}
+		return nil, err
 	}
 	f, err := parse(path, filepath.Dir(abs), b, readPlain)
 	if err != nil {
@@ -247,6 +242,21 @@ func Load(path string) (*File, error) {
 	}
 	f.Path = abs
 	return f, nil
+}
+
+// open returns the absolute path and the bytes of a file, with the errors of [Load].
+func open(path string) (abs string, b []byte, err error) {
+	if abs, err = filepath.Abs(path); err != nil {
+		return "", nil, &stint.Error{Code: stint.Invalid, Op: "config", Err: err, Hint: "give the path of the file as an absolute one"}
+	}
+	b, err = read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil, &stint.Error{Code: stint.NotFound, Op: "config", Err: err, Hint: "`stint init` writes a commented " + FileName}
+	}
+	if err != nil {
+		return "", nil, &stint.Error{Code: stint.Invalid, Op: "config", Err: err, Hint: "it must be a file that this user may read"}
+	}
+	return abs, b, nil
 }
 
 // Outline tells of a file that [Load] refuses where its store is, or that it names none:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/hook"
 )
 
 // decoder reads nodes into values. Its methods report what is wrong to the
@@ -52,6 +53,11 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
+// at is the path of a key of a mapping as messages show it: short, and without a secret.
+func (d *decoder) at(path string, key *node) string {
+	return join(path, clip(d.src.mask(key.text), 64))
+}
+
 // each calls fn for the pairs of a mapping whose keys are texts and come for the
 // first time.
 func (d *decoder) each(n *node, path, what string, fn func(key, value *node, path string)) {
@@ -61,7 +67,7 @@ func (d *decoder) each(n *node, path, what string, fn func(key, value *node, pat
 	}
 	first := map[string]int{}
 	for _, p := range n.pairs {
-		at := join(path, clip(d.src.mask(p.key.text), 64))
+		at := d.at(path, p.key)
 		if p.key.shape != text || p.key.block {
 			d.expected(p.key, path, "a word as the key", "", "put it in quotes")
 			continue
@@ -148,6 +154,8 @@ const (
 	inRubric   = "under rubric"
 	inProvider = "in a provider, under providers"
 	inTool     = "in a tool"
+	inHook     = "in a hook, under hooks"
+	inHMAC     = "under hmac, in a hook"
 )
 
 // placeOf returns where in the file there is a key of that name, or one like it.
@@ -165,6 +173,8 @@ func placeOf(key string) (place, name string) {
 		{inProvider, keys(d.providerMembers(&Provider{}))},
 		{inRubric, keys(d.rubricMembers(&Rubric{}))},
 		{inTool, slices.Concat(keys(d.execToolMembers(&ExecTool{})), keys(d.httpToolMembers(&HTTPTool{})), keys(d.overrideMembers(&ToolRule{})))},
+		{inHook, keys(d.hookMembers(&hook.Definition{}))},
+		{inHMAC, keys(d.hmacMembers(&hook.HMAC{}))},
 	}
 	for _, kind := range kinds() {
 		a := defaultsOf(kind)

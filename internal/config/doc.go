@@ -1,5 +1,5 @@
-// Package config reads stint.yaml: the store, and the agents that sessions are
-// begun with. It leaves running them to others.
+// Package config reads stint.yaml: the store, the agents that sessions are begun with,
+// and the hooks that begin them. It leaves running them to others.
 //
 // Reading is strict. A key that is not known, a value of another type, a limit
 // that is out of range: each is an error that names file, line, column and the
@@ -13,9 +13,12 @@
 // error that says what to write instead. Models name a provider, of which the agent gets
 // the whole: two files that describe the same agent give the same definition.
 //
+// Hooks are compiled as they are read, so that an expression is wrong at its character.
+// [Load] refuses a file with a hook that is wrong; [LoadServing] leaves it out and says so.
+//
 // What comes out is resolved: defaults are filled in and paths are joined to the
 // folder of the file. [Agent.Definition] is that agent as canonical JSON, which
 // the first entry of a session carries and its hash pins. References to secrets
 // stay references until the agent starts, see [Agent.ResolveEnv], [Provider.Resolve],
-// [HTTP.Resolve] and, for tools, [Resolve].
+// [HTTP.Resolve], [HookSecrets] and, for tools, [Resolve].
 package config

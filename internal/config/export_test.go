@@ -1,25 +1,30 @@
 package config
 
+import "github.com/stint-dev/stint/internal/hook"
+
 // KnownKeys lists the keys that each section takes.
 func KnownKeys() map[string][]string {
 	var d decoder
 	all := map[string][]string{
-		"":         keys(d.fileMembers(&File{})),
-		"limits":   keys(d.limitMembers(&Bounds{})),
-		"retry":    keys(d.retryMembers(&Retry{})),
-		"verify":   keys(d.verifyMembers(&[]string{})),
-		"provider": keys(d.providerMembers(&Provider{})),
-		"context":  keys(d.contextMembers(&Context{})),
-		"rubric":   keys(d.rubricMembers(&Rubric{})),
-		"result":   keys(d.resultMembers(nil)),
-		"content":  keys(d.contentMembers(nil)),
-		"rule":     keys(d.ruleMembers(&Rule{})),
-		"tool":     keys(d.toolMembers(&ToolSpec{})),
-		"files":    keys(d.filesMembers(&FilesTool{})),
-		"execTool": keys(d.execToolMembers(&ExecTool{})),
-		"httpTool": keys(d.httpToolMembers(&HTTPTool{})),
-		"mcp":      keys(d.mcpMembers(&MCPTools{})),
-		"override": keys(d.overrideMembers(&ToolRule{})),
+		"":           keys(d.fileMembers(&File{})),
+		"limits":     keys(d.limitMembers(&Bounds{})),
+		"retry":      keys(d.retryMembers(&Retry{})),
+		"verify":     keys(d.verifyMembers(&[]string{})),
+		"provider":   keys(d.providerMembers(&Provider{})),
+		"context":    keys(d.contextMembers(&Context{})),
+		"rubric":     keys(d.rubricMembers(&Rubric{})),
+		"result":     keys(d.resultMembers(nil)),
+		"content":    keys(d.contentMembers(nil)),
+		"rule":       keys(d.ruleMembers(&Rule{})),
+		"tool":       keys(d.toolMembers(&ToolSpec{})),
+		"files":      keys(d.filesMembers(&FilesTool{})),
+		"execTool":   keys(d.execToolMembers(&ExecTool{})),
+		"httpTool":   keys(d.httpToolMembers(&HTTPTool{})),
+		"mcp":        keys(d.mcpMembers(&MCPTools{})),
+		"hook":       keys(d.hookMembers(&hook.Definition{})),
+		"hmac":       keys(d.hmacMembers(&hook.HMAC{})),
+		"hookLimits": keys(d.hookLimitMembers(&hook.Limits{})),
+		"override":   keys(d.overrideMembers(&ToolRule{})),
 	}
 	for _, kind := range kinds() {
 		a := defaultsOf(kind)

@@ -251,7 +251,7 @@ func TestExample(t *testing.T) {
 	for line := range strings.Lines(text) {
 		trimmed := strings.TrimLeft(line, " ")
 		rest, comment := strings.CutPrefix(trimmed, "# ")
-		key := regexp.MustCompile(`^(triage|reader|review|coder|store|concurrency|providers):`).MatchString(rest)
+		key := regexp.MustCompile(`^(triage|reader|review|coder|store|concurrency|providers|hooks):`).MatchString(rest)
 		if inside = comment && (key || inside && strings.HasPrefix(rest, "  ")); inside {
 			line = line[:len(line)-len(trimmed)] + rest
 		}
@@ -262,7 +262,7 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	triage := f.Agents["triage"]
-	if f.Store == "" || triage.Concurrency != 2 || triage.Description != "" || len(f.Agents) != 5 {
+	if len(f.Hooks) != 1 || f.Store == "" || triage.Concurrency != 2 || triage.Description != "" || len(f.Agents) != 5 {
 		t.Errorf("the commented lines were not read: %+v", f)
 	}
 	// It shows every key, and the default where there is one.
