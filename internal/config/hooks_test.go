@@ -155,3 +155,34 @@ func TestHookSecrets(t *testing.T) {
 		}
 	}
 }
+
+// What docs/hooks.md shows is read as it stands there, every scheme of it.
+func TestHooksPage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "hooks.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "agents:\n"
+	for _, name := range []string{"triage", "billing", "helper", "notes", "oncall"} {
+		text += "  " + name + ": {kind: exec, command: [a]}\n"
+	}
+	for i, block := range strings.Split(string(page), "```yaml\n") {
+		if i > 0 {
+			block, _, _ = strings.Cut(block, "```")
+			text += block
+		}
+	}
+	f, err := config.Parse("stint.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[hook.Scheme]bool{}
+	for _, h := range f.Hooks {
+		shown[h.Definition().Scheme] = true
+	}
+	for _, s := range hook.Schemes() {
+		if !shown[s] {
+			t.Errorf("there is no example of scheme: %s", s)
+		}
+	}
+}

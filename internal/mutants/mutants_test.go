@@ -14,7 +14,7 @@ import (
 // table is all mutants.
 func table() []mutant {
 	return slices.Concat(storeMutants(), durableMutants(), journalMutants(), proofMutants(), hashMutants(),
-		engineMutants(), questionMutants(), promiseMutants(), personMutants(), agentMutants(), httpMutants(), shellMutants(), modelMutants(), llmMutants())
+		engineMutants(), questionMutants(), promiseMutants(), personMutants(), agentMutants(), httpMutants(), shellMutants(), modelMutants(), llmMutants(), hookMutants())
 }
 
 // fits reports whether the tests of m exist on this system.
