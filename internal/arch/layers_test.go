@@ -39,6 +39,7 @@ func layers() []row {
 		{pkg: "internal/jsonx", is: "JSON on tokens, so that untouched bytes stay as they were", pure: true},
 		{pkg: "internal/ident", is: "ids, their short forms, and names", may: may(root)},
 		{pkg: "journal", is: "which entry may follow which, what it does to a session, the hash chain", may: may(root, "internal/delta"), pure: true},
+		{pkg: "internal/access", is: "who may do what over the network: tokens, scopes, routes, names, addresses", may: may(root), pure: true},
 		{pkg: "health", is: "which calls of an agent show that it gets nowhere", may: may(root), pure: true},
 
 		// Helpers that know nothing of sessions.
@@ -46,6 +47,8 @@ func layers() []row {
 		{pkg: "internal/child", is: "what agents that are other programs share: environment, log, why one cannot start", may: may(root, "internal/proc")},
 		{pkg: "internal/safedial", is: "connections to addresses that somebody else chose"},
 		{pkg: "internal/term", is: "what the terminal can show"},
+		{pkg: "internal/problem", is: "errors as HTTP answers", may: may(root)},
+		{pkg: "internal/access/guard", is: "the rules of access before an HTTP handler", may: may(root, "internal/access", "internal/problem")},
 
 		// Stores keep; they interpret nothing.
 		{pkg: "store/mem", is: "a store in memory", may: may(root)},
@@ -79,10 +82,10 @@ func layers() []row {
 		{pkg: "agent/acp", is: "agents that speak the Agent Client Protocol, as agents", may: may(root, "internal/proc", "internal/child", "internal/jsonx", "internal/faultpoint")},
 
 		// Triggers, answers, doors.
-		{pkg: "internal/trigger", is: "schedules and hooks become sessions, at most once", may: may(root, "engine")},
+		{pkg: "internal/trigger", is: "schedules and hooks become sessions, at most once", may: may(root, "engine", "internal/problem")},
 		{pkg: "internal/explain", is: "a page on every word and code that is shown", may: may(root, "internal/ident", "internal/term")},
 		{pkg: "internal/view", is: "answers; it gets a Reader, so it cannot write", may: may(root, "journal", "internal/explain", "internal/ident", "internal/term")},
-		{pkg: "internal/api", is: "HTTP and SSE: reads through view, commands through engine", may: may(root, "engine", "internal/view", "internal/trigger")},
+		{pkg: "internal/api", is: "HTTP and SSE: reads through view, commands through engine", may: may(root, "engine", "internal/view", "internal/trigger", "internal/access", "internal/access/guard", "internal/problem")},
 		{pkg: "internal/web", is: "the dashboard, embedded"},
 		{pkg: "client", is: "the same questions and commands over HTTP", may: may(root)},
 
