@@ -11,8 +11,9 @@ type Keeper interface {
 	// Token returns the stored token of an id, revoked and expired ones as well. An id that
 	// is not stored is [stint.NotFound].
 	Token(ctx context.Context, id string) (Token, error)
-	// Used notes that a token was let in; it is called at most once a minute for each token
-	// and process. An older time does not replace a newer one.
+	// Used notes that a token was let in; it is called when the stored LastUsed is a minute
+	// old. An older time does not replace a newer one. An error is logged, and nobody is
+	// refused for it.
 	Used(ctx context.Context, id string, at time.Time) error
 	// Any reports whether a token of kind [User] or [CI] was ever made, also one that is
 	// revoked or has expired since: see [Trust].
