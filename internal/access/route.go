@@ -86,15 +86,15 @@ func (t Table) Check(registered []string) error {
 // last an agent with every scope there is.
 func (t Table) Matrix() string {
 	who := []Principal{{}}
-	head := "METHOD\tROUTE\tNEEDS\tnobody"
+	head := []string{"METHOD\tROUTE\tNEEDS\tnobody"}
 	for _, r := range Roles() {
 		who = append(who, Token{Kind: User, Role: r}.Principal())
-		head += "\t" + string(r)
+		head = append(head, string(r))
 	}
 	who = append(who, Token{Kind: Agent, Role: Administrator}.Principal())
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, head+"\tagent")
+	fmt.Fprintln(w, strings.Join(append(head, "agent"), "\t"))
 	for _, r := range t {
 		needs := string(r.Scope)
 		if needs == "" {

@@ -28,14 +28,14 @@ func random(n byte) (b [access.RandomBytes]byte) {
 	return b
 }
 
-func mint(t testing.TB, s access.Spec, n byte) (access.Token, string) {
-	t.Helper()
+func mint(tb testing.TB, s access.Spec, n byte) (access.Token, string) {
+	tb.Helper()
 	if s.Name == "" {
 		s.Name = "ana"
 	}
 	tok, secret, err := access.Mint(s, at(), random(n))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return tok, secret.Reveal()
 }

@@ -13,8 +13,26 @@ import (
 
 // table is all mutants.
 func table() []mutant {
-	return slices.Concat(storeMutants(), durableMutants(), journalMutants(), proofMutants(), hashMutants(),
-		engineMutants(), questionMutants(), promiseMutants(), personMutants(), agentMutants(), httpMutants(), shellMutants(), modelMutants(), llmMutants(), hookMutants())
+	return slices.Concat(
+		storeMutants(),
+		durableMutants(),
+		journalMutants(),
+		proofMutants(),
+		hashMutants(),
+		engineMutants(),
+		questionMutants(),
+		promiseMutants(),
+		personMutants(),
+		agentMutants(),
+		httpMutants(),
+		shellMutants(),
+		modelMutants(),
+		llmMutants(),
+		hookMutants(),
+		accessMutants(),
+		guardMutants(),
+		streamMutants(),
+	)
 }
 
 // fits reports whether the tests of m exist on this system.

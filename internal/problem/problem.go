@@ -44,8 +44,7 @@ func With(status int, err error) error { return &withStatus{err, status} }
 // code. A request that is illegal as things stand is 400 as one that is malformed, since
 // both are to be mended; a lost lease is a conflict, since 412 is for conditional headers.
 func Status(err error) int {
-	var s *withStatus
-	if errors.As(err, &s) {
+	if s, ok := errors.AsType[*withStatus](err); ok {
 		return s.status
 	}
 	switch stint.CodeOf(err) {
@@ -76,8 +75,7 @@ const retryAfter = 5 * time.Second
 func Write(w http.ResponseWriter, err error) {
 	doc := Document{Status: Status(err), Code: stint.CodeOf(err)}
 	doc.Title = http.StatusText(doc.Status)
-	var e *stint.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*stint.Error](err); ok {
 		doc.Hint = e.Hint
 		if !e.Session.IsZero() {
 			doc.Session = e.Session.String()
@@ -99,7 +97,9 @@ func Write(w http.ResponseWriter, err error) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(doc.Status)
-	_ = json.NewEncoder(w).Encode(doc) // who has gone does not read it
+	if body, err := json.Marshal(doc); err == nil { // strings and a number, it never fails
+		_, _ = w.Write(append(body, '\n')) // who has gone does not read it
+	}
 }
 
 // wait returns after which time the same request makes sense, 0 where that is not known.

@@ -182,7 +182,7 @@ func TestBodiesHaveALimit(t *testing.T) {
 		{"/v1/fire", 1 << 20, false, 200}, {"/v1/fire", 1<<20 + 1, false, 413}, {"/v1/fire", 1<<20 + 1, true, 413},
 		{"/hooks/a", 1<<20 + 1, true, 413},
 	} {
-		r := httptest.NewRequest("POST", c.path, strings.NewReader(strings.Repeat("a", c.bytes)))
+		r := httptest.NewRequestWithContext(t.Context(), "POST", c.path, strings.NewReader(strings.Repeat("a", c.bytes)))
 		r.Host = "localhost"
 		r.Header.Set("Authorization", strings.TrimPrefix(admin, "Authorization: "))
 		if c.chunked {

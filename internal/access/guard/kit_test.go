@@ -121,7 +121,7 @@ func (k *kit) user(r access.Role) string {
 
 // request is a request from 192.0.2.9 to localhost:7777, with headers as "Name: value".
 func request(method, path string, headers ...string) *http.Request {
-	r := httptest.NewRequest(method, "http://localhost:7777/", nil)
+	r := httptest.NewRequestWithContext(context.Background(), method, "http://localhost:7777/", nil)
 	r.URL.Path, r.RequestURI, r.RemoteAddr = path, path, "192.0.2.9:1000"
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")

@@ -1,6 +1,7 @@
 package guard_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,7 +15,7 @@ import (
 )
 
 func login(code string, headers ...string) *http.Request {
-	r := httptest.NewRequest("POST", "http://localhost:7777/login", strings.NewReader(`{"code": "`+code+`"}`))
+	r := httptest.NewRequestWithContext(context.Background(), "POST", "http://localhost:7777/login", strings.NewReader(`{"code": "`+code+`"}`))
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
 		if name == "From-Address" {
@@ -93,9 +94,9 @@ func TestLoginsThatFail(t *testing.T) {
 		"without a code":   {login(""), 401},
 		"a user's token":   {login(user), 401},
 		"made up":          {login("stint_login_0440y5gx4gnk4ea0_" + strings.Repeat("0", 59)), 401},
-		"no JSON":          {httptest.NewRequest("POST", "http://localhost:7777/login", strings.NewReader(code)), 400},
+		"no JSON":          {httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost:7777/login", strings.NewReader(code)), 400},
 		"a very long body": {login(strings.Repeat("a", 2000)), 400},
-		"by GET":           {httptest.NewRequest("GET", "http://localhost:7777/login?code="+code, nil), 200}, // a page, which does nothing
+		"by GET":           {httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost:7777/login?code="+code, nil), 200}, // a page, which does nothing
 	} {
 		if w := k.do(c.r); w.Code != c.want || len(w.Result().Cookies()) != 0 {
 			t.Errorf("%s: %d, want %d", name, w.Code, c.want)
