@@ -128,9 +128,10 @@ func (p *pass) offer() *offer {
 	return &p.a.plain
 }
 
-// priced refuses to spend money that nobody can count.
+// priced refuses to spend money that nobody can count where there is a limit, and says so
+// in the session's first loop where there is none.
 func (p *pass) priced() error {
-	if p.ses.Limits.Cost <= 0 || p.a.spec.Cost == nil {
+	if p.a.spec.Cost == nil || p.ses.Limits.Cost <= 0 && !none(p.l.State()) {
 		return nil
 	}
 	models := []model.Model{p.a.spec.Model}
@@ -139,6 +140,10 @@ func (p *pass) priced() error {
 	}
 	for _, m := range models {
 		if _, ok := p.a.spec.Cost(m.Name(), model.Usage{}); !ok {
+			if p.ses.Limits.Cost <= 0 {
+				p.log("there is no limit of money, and what " + m.Name() + " costs is not known")
+				continue
+			}
 			return stint.Fail(refuse("give the model a price, as `stint price` shows, or remove the limit",
 				"the session has a limit of money, and what %s costs is not known", m.Name()))
 		}

@@ -126,11 +126,24 @@ func TestUnpriced(t *testing.T) {
 			t.Errorf("got %s (%s), %d requests", s.Status, s.Reason, len(m.reqs))
 		}
 	})
-	onEngine(t, llm.Spec{Model: m, Cost: cost}, func(r *rig) {
-		if s := r.start("Go.", nil); s.Status != stint.Completed {
-			t.Errorf("without a limit: %s (%s)", s.Status, s.Reason)
-		}
-	})
+	for unknown, want := range map[string]int{"script": 1, "other": 0} {
+		m := plays(t, `{"after":"repeat","steps":[{"stop":"length","text":"too lo"}]}`) // three loops
+		cost := func(name string, _ model.Usage) (stint.Money, bool) { return 0, name != unknown }
+		onEngine(t, llm.Spec{Model: m, Cost: cost}, func(r *rig) {
+			if s := r.start("Go.", nil); s.Totals.Loops != 3 {
+				t.Errorf("without a limit: %s (%s)", s.Status, s.Reason)
+			}
+			told := 0
+			for _, e := range r.entries() {
+				if e.Kind == stint.OutputWritten && strings.Contains(string(e.Body), "what script costs is not known") {
+					told++
+				}
+			}
+			if told != want {
+				t.Errorf("where the price of %s is not known, it was told %d times, want %d", unknown, told, want)
+			}
+		})
+	}
 }
 
 // What the steps used is what the model said, with its cost.

@@ -21,9 +21,14 @@ func (p *pass) see(c model.Call, r *model.Result, at time.Time) {
 			p.halt = line
 		}
 		p.note = line
-		if rep, ok := p.l.(stint.Reporter); ok {
-			rep.Log("log", []byte(line+"\n"))
-		}
+		p.log(line)
+	}
+}
+
+// log adds a line to the session's log.
+func (p *pass) log(line string) {
+	if rep, ok := p.l.(stint.Reporter); ok {
+		rep.Log("log", []byte(line+"\n"))
 	}
 }
 

@@ -95,12 +95,17 @@ func (a *app) agentShowCommand() *cobra.Command {
 				return err
 			}
 			def, sum := c.Definition()
+			money, err := a.costLimit(&c)
+			if err != nil {
+				return err
+			}
 			if a.json {
 				return a.printJSON(struct {
 					Schema     string          `json:"schema"`
 					Sum        stint.Hash      `json:"definition_sum"`
 					Definition json.RawMessage `json:"definition"`
-				}{"stint.agent/1", sum, def})
+					Cost       *costLimit      `json:"cost_limit"` // of a session that is started now
+				}{"stint.agent/1", sum, def, money})
 			}
 			a.printf("%s · definition %s\n", c.Name, sum)
 			members := c.Members()
@@ -109,6 +114,9 @@ func (a *app) agentShowCommand() *cobra.Command {
 				width = max(width, term.Width(term.Line(m.Name)))
 			}
 			for _, m := range members[1:] { // the name stands above
+				if m.Name == "limits.cost" {
+					m.Value = money.line()
+				}
 				a.printf("  %s  %s\n", term.Pad(term.Line(m.Name), width, false), term.Line(m.Value))
 			}
 			return nil

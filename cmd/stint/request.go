@@ -45,7 +45,7 @@ func (o *requestOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.loops, "loops", 0, "limit of loops")
 	f.IntVar(&o.steps, "steps", 0, "limit of steps")
 	f.Int64Var(&o.tokens, "tokens", 0, "limit of tokens of models, as the agent reports them")
-	f.StringVar(&o.cost, "cost", "", "limit of US dollars, like 2.50, as the agent reports them")
+	f.StringVar(&o.cost, "cost", "", "limit of US dollars, like 2.50, or none (default: the agent's, and 5.00 for models with prices)")
 	f.StringVar(&o.onLimit, "on-limit", "", "what a used-up limit does: wait (for a person) or stop")
 }
 

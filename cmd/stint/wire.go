@@ -263,8 +263,12 @@ func (w *wiring) make(c config.Agent, def json.RawMessage, p *pin) (engine.Agent
 // engineAgent is what all kinds have in common. env is what commands that settle doubts
 // run with.
 func (w *wiring) engineAgent(c config.Agent, def json.RawMessage, env map[string]string, loop stint.Agent) (engine.Agent, error) {
+	limits, err := w.limits(&c)
+	if err != nil {
+		return engine.Agent{}, err
+	}
 	out := engine.Agent{
-		Name: c.Name, Runtime: c.Kind, Loop: loop, Config: def, Limits: c.Limits, Labels: c.Labels,
+		Name: c.Name, Runtime: c.Kind, Loop: loop, Config: def, Limits: limits, Labels: c.Labels,
 		Concurrency: c.Concurrency, Grace: c.Grace,
 		Retry: engine.Retry{Attempts: c.Retry.Attempts, Initial: c.Retry.Initial, Max: c.Retry.Max, Factor: c.Retry.Factor, Jitter: c.Retry.Jitter},
 		Doubt: func(step string) engine.Doubt { return doubt(c, env, step) },

@@ -130,8 +130,11 @@ type Bounds struct {
 	Loops      int           `json:"loops,omitempty"`
 	Steps      int           `json:"steps,omitempty"`
 	Cost       stint.Money   `json:"cost,omitempty"`
-	Tokens     int64         `json:"tokens,omitempty"`
-	Stop       bool          `json:"stop,omitempty"` // on_limit: stop, instead of waiting for a raised limit
+	// CostDefault says that the file has no word on Cost, which is [DefaultCost]. It is for
+	// sessions whose models all have a price: what they use can be counted.
+	CostDefault bool  `json:"cost_default,omitempty"`
+	Tokens      int64 `json:"tokens,omitempty"`
+	Stop        bool  `json:"stop,omitempty"` // on_limit: stop, instead of waiting for a raised limit
 }
 
 // Retry is how a failed loop is tried again: after Initial, then each time Factor
@@ -159,6 +162,10 @@ func defaults() (a Agent, concurrency int) {
 	}, 16
 }
 
+// DefaultCost is the limit of money of an agent of kind llm whose limits do not name one,
+// in a session: 5 US dollars.
+const DefaultCost stint.Money = 5e9
+
 // defaultsOf is defaults for any kind.
 func defaultsOf(kind string) Agent {
 	a, _ := defaults()
@@ -171,6 +178,7 @@ func defaultsOf(kind string) Agent {
 		a.CLI = &CLI{Hold: 30 * time.Minute}
 		return a
 	case KindLLM:
+		a.Bounds.Cost, a.Bounds.CostDefault = DefaultCost, true
 		a.LLM = &LLM{MaxTokens: 8192, Cache: true, Context: Context{Window: 200_000, Compact: 0.8, Excerpt: 32 << 10}}
 	case KindHTTP:
 		a.HTTP = &HTTP{Timeout: 5 * time.Minute, Idle: time.Minute}
@@ -179,7 +187,8 @@ func defaultsOf(kind string) Agent {
 	return a
 }
 
-// Limits returns the limits of a session created at the given time.
+// Limits returns the limits of a session created at the given time. [DefaultCost] is among
+// them where it applies, whether or not the models have a price, which is not known here.
 func (a *Agent) Limits(created time.Time) stint.Limits {
 	b := a.Bounds
 	l := stint.Limits{Wall: b.Wall, Idle: b.Idle, Deadline: b.DeadlineAt, Loops: b.Loops, Steps: b.Steps,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -278,6 +279,49 @@ func TestLimits(t *testing.T) {
 	want.Deadline = time.Date(2026, 11, 30, 23, 0, 0, 1000, time.UTC)
 	if got := a.Limits(created); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// An agent with a model has a limit of money unless it says otherwise, and it is told
+// apart from one that somebody gave: only that one refuses a model without a price.
+func TestDefaultCost(t *testing.T) {
+	of := func(kind, limits string) config.Agent {
+		t.Helper()
+		f, err := config.Parse("stint.yaml", []byte("agents: {a: {kind: "+kind+limits+"}}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.Agents["a"]
+	}
+	const llm = "llm, model: openai/gpt-4o"
+	for _, c := range []struct {
+		kind, limits string
+		cost         stint.Money
+		byDefault    bool
+		shown        string
+	}{
+		{llm, "", 5e9, true, "5.00 by default"},
+		{llm, ", limits: {loops: 3}", 5e9, true, "5.00 by default"},
+		{llm, ", limits: {cost: 5}", 5e9, false, "5.00"},
+		{llm, ", limits: {cost: none}", 0, false, "none"},
+		{"exec, command: [x]", "", 0, false, "none"},
+		{"cli, protocol: codex", "", 0, false, "none"},
+		{"http, url: \"https://example.com\"", "", 0, false, "none"},
+	} {
+		a := of(c.kind, c.limits)
+		if b := a.Bounds; b.Cost != c.cost || b.CostDefault != c.byDefault || a.Limits(time.Now()).Cost != c.cost {
+			t.Errorf("%s%s: %+v", c.kind, c.limits, b)
+		}
+		if i := slices.IndexFunc(a.Members(), func(m config.Member) bool { return m.Name == "limits.cost" }); a.Members()[i].Value != c.shown {
+			t.Errorf("%s%s is shown as %q", c.kind, c.limits, a.Members()[i].Value)
+		}
+	}
+	if c := config.Diff(of(llm, ""), of(llm, ", limits: {cost: 5}")); len(c) != 1 || c[0].From != "5.00 by default" || c[0].To != "5.00" {
+		t.Errorf("they differ in %v", c)
+	}
+	p, err := config.Prompt(nil, t.TempDir(), "openai/gpt-4o", "", nil)
+	if err != nil || p.Bounds.Cost != config.DefaultCost || !p.Bounds.CostDefault {
+		t.Errorf("a prompt has %+v, %v", p.Bounds, err)
 	}
 }
 

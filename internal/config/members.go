@@ -81,7 +81,7 @@ func (a *Agent) members() []written {
 	add("limits.deadline", b.deadline())
 	add("limits.loops", orNone(b.Loops, strconv.Itoa))
 	add("limits.steps", orNone(b.Steps, strconv.Itoa))
-	add("limits.cost", orNone(b.Cost, stint.Money.String))
+	add("limits.cost", b.cost())
 	add("limits.tokens", orNone(b.Tokens, func(n int64) string { return strconv.FormatInt(n, 10) }))
 	add("on_limit", map[bool]string{true: "stop", false: "wait"}[b.Stop])
 	own("grace", formatDuration(a.Grace), a.Grace != 0)
@@ -97,6 +97,14 @@ func (a *Agent) members() []written {
 	add("description", orNone(a.Description, quote))
 	slices.SortStableFunc(out, func(a, b written) int { return strings.Compare(a.place, b.place) })
 	return out
+}
+
+func (b Bounds) cost() string {
+	cost := orNone(b.Cost, stint.Money.String)
+	if b.CostDefault {
+		cost += " by default"
+	}
+	return cost
 }
 
 func (b Bounds) deadline() string {

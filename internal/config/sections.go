@@ -65,7 +65,10 @@ func (d *decoder) limitMembers(b *Bounds) []member {
 		{"deadline", func(n *node, path string) { d.deadline(n, path, b) }},
 		{"loops", func(n *node, path string) { integer(d, n, path, &b.Loops, 1, 1e9, true) }},
 		{"steps", func(n *node, path string) { integer(d, n, path, &b.Steps, 1, 1e9, true) }},
-		{"cost", func(n *node, path string) { d.money(n, path, &b.Cost) }},
+		{"cost", func(n *node, path string) {
+			b.CostDefault = false
+			d.money(n, path, &b.Cost)
+		}},
 		{"tokens", func(n *node, path string) { integer(d, n, path, &b.Tokens, 1, 1e15, true) }},
 	}
 }

@@ -204,7 +204,7 @@ func (s *sweep) bounds(v reflect.Value) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		s.seen["config.Bounds."+f.Name] = true
-		name := map[string]string{"Stop": "on_limit", "DeadlineIn": "limits.deadline", "DeadlineAt": "limits.deadline"}[f.Name]
+		name := map[string]string{"Stop": "on_limit", "CostDefault": "limits.cost", "DeadlineIn": "limits.deadline", "DeadlineAt": "limits.deadline"}[f.Name]
 		if name == "" {
 			name = "limits." + tag(f)
 		}

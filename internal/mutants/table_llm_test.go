@@ -29,6 +29,16 @@ func llmMutants() []mutant {
 			why:   "a limit of money counts nothing",
 			red:   by("agent/llm", "TestUnpriced"),
 		}, {
+			name: "default-cost-refuses-unpriced", file: "cmd/stint/costlimit.go",
+			edits: one(`if m.Why = "default"; len(m.unpriced) > 0 {`, `if m.Why = "default"; false {`),
+			why:   "a limit that nobody asked for refuses every model without a price",
+			red:   by("cmd/stint", "TestDefaultCost"),
+		}, {
+			name: "given-cost-is-a-default", file: "internal/config/sections.go",
+			edits: one("			b.CostDefault = false\n", ""),
+			why:   "a limit that somebody gave counts nothing where a model has no price",
+			red:   by("internal/config", "TestDefaultCost"),
+		}, {
 			name: "llm-serial-tools-overlap", file: "agent/llm/calls.go",
 			edits: one("s.Yields = !c.tool.Parallel,", "s.Yields = false,"),
 			why:   "tools that must not overlap do, and a crash leaves several in doubt",
