@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -55,7 +56,7 @@ func (a *app) agentListCommand() *cobra.Command {
 				_, sum := c.Definition()
 				it := item{Name: name, Kind: c.Kind, Command: append([]string{}, c.Command...), Sum: sum.String(), Description: c.Description}
 				if c.LLM != nil {
-					it.Model = c.LLM.Model
+					it.Model = c.LLM.Written(filepath.Dir(file.Path))
 				}
 				if c.HTTP != nil {
 					it.URL = c.HTTP.URL

@@ -307,3 +307,27 @@ func TestRunOfModelAgent(t *testing.T) {
 		t.Errorf("exit status %d\n%s%s", code, out, talk)
 	}
 }
+
+// A script is listed as it may be written in the file, wherever it is and however it was.
+func TestListOfScripts(t *testing.T) {
+	t.Parallel()
+	d := promptDesk(t)
+	d.lay("site/stint.yaml", "agents:\n  far: {kind: llm, model: script/../other/x.json}\n  near: {kind: llm, model: script/demo.json}\n"+
+		"  whole: {kind: llm, model: 'script/"+filepath.ToSlash(filepath.Join(d.dir, "site", "sub", "demo.json"))+"'}\n  none: {kind: llm, model: openai/gpt-4o}\n")
+	d.lay("site/below/x", "")
+	_, out, talk := d.at(filepath.Join("site", "below"), nil, "agent", "ls", "--json")
+	var list struct {
+		Items []struct{ Name, Model string }
+	}
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Items) != 4 {
+		t.Fatalf("%v: %s%s", err, out, talk)
+	}
+	for _, it := range list.Items {
+		if want := map[string]string{"far": "script/../other/x.json", "near": "script/demo.json", "whole": "script/sub/demo.json", "none": "openai/gpt-4o"}[it.Name]; it.Model != want {
+			t.Errorf("%s is listed as %s, want %s", it.Name, it.Model, want)
+		}
+	}
+	if _, out, _ := d.at("site", nil, "agent", "ls"); strings.Contains(out, "//") || !strings.Contains(out, "  script/demo.json\n") {
+		t.Errorf("the list is\n%s", out)
+	}
+}

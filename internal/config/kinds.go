@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -60,6 +61,19 @@ type ModelRef struct {
 // ModelName is the model's name without the provider: what [Provider] calls it, or
 // the path of the script.
 func (m *ModelRef) ModelName() string { return strings.TrimPrefix(m.Model, m.Provider.Name+"/") }
+
+// Written is the model as a stint.yaml in folder dir has it: PROVIDER/MODEL, a script by its
+// path from there.
+func (m *ModelRef) Written(dir string) string {
+	if m.Provider.API != Script {
+		return m.Model
+	}
+	rel, err := filepath.Rel(dir, filepath.FromSlash(m.ModelName()))
+	if err != nil { // it is on another volume
+		return m.Model
+	}
+	return m.Provider.Name + "/" + filepath.ToSlash(rel)
+}
 
 // API is what a service of models speaks.
 type API string
