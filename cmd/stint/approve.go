@@ -107,12 +107,36 @@ goes on with the no as its result, and with the words that you give.`,
 }
 
 func (d *decision) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&d.note, "message", "m", "", "your words, one line; the agent and the journal get them")
+	cmd.Flags().StringVarP(&d.note, "message", "m", "", "your words, one line of at most 1,000 bytes; the agent and the journal get them")
 	cmd.Flags().BoolVar(&d.run, "run", false, runHere)
 }
 
+// checkNote refuses words of which the journal would not keep all: a person who writes
+// three lines must not find out later that the agent got the first.
+func (d *decision) checkNote() error {
+	d.note = strings.TrimSpace(d.note)
+	why := ""
+	switch {
+	case strings.ContainsAny(d.note, "\r\n"):
+		why = "has several"
+	case len(d.note) > maxNote:
+		why = fmt.Sprintf("has %d", len(d.note))
+	default:
+		return nil
+	}
+	err := stint.Invalid.Errorf("", "--message is one line of at most %d bytes, and this one %s", maxNote, why)
+	err.Hint = "say in one line what was decided, and the rest with stint send SESSION -f FILE"
+	return err
+}
+
+// maxNote is how many bytes of a person's words the journal keeps beside a decision.
+const maxNote = 1000
+
 // decideAll gives one decision on several questions.
 func (a *app) decideAll(ctx context.Context, names []string, d decision) error {
+	if err := d.checkNote(); err != nil {
+		return err
+	}
 	s, err := a.open(ctx, false)
 	if err != nil {
 		return err

@@ -123,6 +123,26 @@ func (d *desk) paid() string {
 	return string(b)
 }
 
+// Words that the journal would cut are refused, and the question stays open.
+func TestNoteIsOneLine(t *testing.T) {
+	t.Parallel()
+	d := askingDesk(t)
+	for _, verb := range []string{"approve", "deny"} {
+		for note, why := range map[string]string{"use staging\nand tell me": "this one has several", "a\rb": "this one has several", strings.Repeat("x", 1001): "this one has 1001"} {
+			if code, _, talk := d.stint(verb, "pay-1.4", "-m", note); code != exitInvalid || !strings.Contains(talk, why) || !strings.Contains(talk, "stint send") {
+				t.Errorf("%s -m %.20q: exit status %d\n%s", verb, note, code, talk)
+			}
+		}
+	}
+	note := "\n " + strings.Repeat("ü", 500) + "\n"
+	if code, _, talk := d.stint("deny", "pay-1.4", "-m", note); code != exitOK {
+		t.Errorf("exit status %d\n%s", code, talk)
+	}
+	if _, out, _ := d.stint("logs", "pay-1", "--json"); !strings.Contains(out, `"`+strings.TrimSpace(note)+`"`) {
+		t.Errorf("the whole line is not kept: %s", out)
+	}
+}
+
 func TestApprovalsOfModels(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
