@@ -526,3 +526,58 @@ func TestInputsHaveOneBound(t *testing.T) {
 		}
 	}
 }
+
+// TestBegun has an agent ask, at each attempt, what earlier ones left of its steps: a read,
+// a payment that a person is asked about, and one that was never reached.
+func TestBegun(t *testing.T) {
+	for verdict, want := range map[journal.Verdict]string{
+		journal.NotHappened: "1 true, 2 true not, 3 false; 1 true, 2 true, 3 true",
+		journal.Happened:    "1 true, 2 true happened, 3 false; 1 true, 2 true happened, 3 true",
+		journal.Unknown:     "1 true, 2 true unknown, 3 false; 1 true, 2 true unknown, 3 true",
+	} {
+		inBubble(t, func(r *rig) {
+			var told []string
+			attempt := 0
+			a := agent("a", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+				attempt++
+				look := l.(interface {
+					Begun(step, sub int) (begun bool, verdict string)
+				})
+				var line []string
+				for n, sub := range map[int]int{1: 0, 2: 0, 3: 1} {
+					begun, said := look.Begun(n, sub)
+					line = append(line, strings.TrimSpace(fmt.Sprintf("%d %v %s", n, begun, said)))
+				}
+				slices.Sort(line)
+				told = append(told, strings.Join(line, ", "))
+				if _, err := step(ctx, l, "look", stint.Read, text("seen")); err != nil {
+					return stint.Next{}, err
+				}
+				_, err := l.Do(ctx, stint.Step{Name: "pay"}, func(context.Context, string) (stint.Result, error) {
+					if attempt == 1 {
+						return stint.Result{}, errBoom
+					}
+					return stint.Result{}, nil
+				})
+				if err != nil {
+					return stint.Next{}, err
+				}
+				steps := []stint.Step{{Name: "one", Effect: stint.Read}, {Name: "two", Effect: stint.Read}}
+				if _, err = l.DoAll(ctx, steps, func(context.Context, int, string) (stint.Result, error) { return stint.Result{}, nil }); err == nil && attempt == 2 {
+					err = errBoom
+				}
+				return stint.Next{End: &stint.End{}}, err
+			})
+			n := r.serve(engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
+			id := r.start(n.Engine, a, "")
+			s := r.settles(id, stint.Waiting)
+			r.send(id, stint.Resolve, journal.Command{Step: &s.Wait.Step, Verdict: verdict})
+			r.settles(id, stint.Completed)
+			if none := "1 false, 2 false, 3 false"; len(told) != 3 || told[0] != none || strings.Join(told[1:], "; ") != want {
+				t.Errorf("%s: the agent was told %q", verdict, told)
+			}
+			n.stop()
+			r.verifies(id)
+		})
+	}
+}

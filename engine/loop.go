@@ -49,6 +49,19 @@ func (l *loop) Inbox() []stint.Message { return l.inbox }
 // objects in order of position: for agents that tell their program about them.
 func (l *loop) Recorded() []json.RawMessage { return l.past.describe() }
 
+// Begun tells of a step of this loop, and of the member sub of a group or 0, whether earlier
+// attempts left its intent or its outcome in the journal, and what was said of it since it
+// was last begun: "happened", "not" or "unknown", empty for nothing. It is for agents whose
+// effects begin outside a step's function: what they know to have begun and the journal
+// does not is in doubt. What this attempt records does not count.
+func (l *loop) Begun(step, sub int) (begun bool, verdict string) {
+	p := l.past.at(step, sub)
+	if p == nil {
+		return false, ""
+	}
+	return p.requested || p.done != nil, string(p.verdict)
+}
+
 // Epoch returns the epoch of the lease, for agents whose effects can be fenced.
 func (l *loop) Epoch() int64 { return l.d.lease.Epoch }
 

@@ -64,6 +64,7 @@ func (t *turn) call(ctx context.Context, c *call, p *part) error {
 			s.Hold = t.spec.hold()
 		}
 	}
+	begun, _ := t.begun()
 	looked := false
 	if p == nil && s.Ask != "" && t.permitted() {
 		// Before the step, so that a crash meanwhile leaves nothing in doubt.
@@ -87,7 +88,7 @@ func (t *turn) call(ctx context.Context, c *call, p *part) error {
 			p, looked = nil, t.peer != nil
 		}
 		if p == nil && c.Ask == "" {
-			return t.missed(c)
+			return missed(c, begun)
 		}
 		if p == nil && !looked {
 			var err error
@@ -130,16 +131,29 @@ func (t *turn) waits(p *part) bool {
 }
 
 // permitted reports that a person said yes to the newest step while nobody was here, and
-// that the loop was begun again since and nothing else recorded: a step that was begun
-// with the yes may be in doubt, and then a person is asked before the agent is started.
+// that it is not in doubt: it was not begun with the yes, or a person said that it did not
+// take place. One in doubt is asked about before the agent is started.
 func (t *turn) permitted() bool {
-	const wake = 2 // entries: the session is resumed, the loop begins
+	begun, verdict := t.begun()
 	for _, a := range t.ses.At.Approvals {
 		if a.Step.Step == t.step && a.Step.Sub == 0 {
-			return a.State == stint.ApprovalApproved && t.ses.Head <= a.Decided+wake
+			return a.State == stint.ApprovalApproved && (!begun || verdict == saidNot)
 		}
 	}
 	return false
+}
+
+// saidNot is the verdict that a step did not take place.
+const saidNot = "not"
+
+// begun reports whether the journal had the intent of the newest step when this attempt
+// began, and what was said of it since. For a loop that cannot tell, every step counts as
+// begun that has an entry, a question too: it is asked about once too often.
+func (t *turn) begun() (begun bool, verdict string) {
+	if l, ok := t.loop.(looker); ok {
+		return l.Begun(t.step, 0)
+	}
+	return t.ses.At.Step >= t.step, ""
 }
 
 // askedAgain starts the agent, if need be, and waits for what it does first. If that is
@@ -220,11 +234,11 @@ func marked(m string) (stint.Result, error) {
 // call whose intent the journal has comes here only after the word that it did not take
 // place. One without is in doubt if the agent told of it when it had begun, and not if it
 // waited for stint.
-func (t *turn) missed(c *call) (stint.Result, error) {
+func missed(c *call, begun bool) (stint.Result, error) {
 	if c.Effect != stint.Once {
 		return marked(markInterrupted)
 	}
-	if t.ses.At.Step < t.step && !c.Waits {
+	if !begun && !c.Waits {
 		return stint.Result{}, errors.New("stint ended as the agent began it")
 	}
 	return marked(markNot)

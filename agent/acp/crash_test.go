@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/agent/acp"
@@ -141,6 +143,83 @@ func TestKilledBeforeAskedAgain(t *testing.T) {
 	r.is(r.drive(t.Context(), id), stint.Completed)
 	if got := f.read("effects"); got != "paid\n" || f.how() != "new load load" {
 		t.Errorf("the effects are %q, prompts: %s\n%s", got, f.how(), r.journal(id))
+	}
+}
+
+// Also the second time: as long as no step was begun with the yes, none is in doubt.
+func TestKilledTwiceBeforeAskedAgain(t *testing.T) {
+	f := newFake(t, pays, "text I am\ntouch thinking\nhang", "text I am\ntouch still\nhang", goOn)
+	path := filepath.Join(t.TempDir(), "stint.db")
+	store, err := sqlite.Open(t.Context(), sqlite.Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.spec.Hold = 50 * time.Millisecond // it is parked, and no process dies with the question
+	r := rigOn(t, store, f.spec, 2)
+	id, end := r.held("pay the bill")
+	r.is(end(), stint.Waiting)
+	r.decide(id, r.asked(id), stint.ApprovalApproved, "")
+	r.again(path, id, f.spec, func() bool { return f.has("thinking") })
+	r.again(path, id, f.spec, func() bool { return f.has("still") })
+	r.is(r.drive(t.Context(), id), stint.Completed)
+	if got := f.read("effects"); got != "paid\n" || f.how() != "new load load load" {
+		t.Errorf("the effects are %q, prompts: %s\n%s", got, f.how(), r.journal(id))
+	}
+}
+
+// A permitted call that a person said did not take place is looked for again; a stint that
+// is killed meanwhile leaves nothing in doubt, for nothing was begun since the word.
+func TestKilledAfterTheWord(t *testing.T) {
+	f := newFake(t, "tool 1 execute {\"pay\":5} Pay\nask 1\nbegin 1\ntouch hanging\nhang", "text I am\ntouch thinking\nhang", goOn)
+	path := filepath.Join(t.TempDir(), "stint.db")
+	decided := false
+	r, id := crashOn(t, path, f.spec, func(r *rig, id stint.ID) bool {
+		if s := r.session(id); !decided && s.Status == stint.Waiting {
+			decided = true
+			r.decide(id, r.asked(id), stint.ApprovalApproved, "")
+		}
+		return f.has("hanging")
+	})
+	s := r.drive(t.Context(), id)
+	r.is(s, stint.Waiting)
+	r.send(id, stint.Resolve, journal.Command{Step: &s.Wait.Step, Verdict: journal.NotHappened}, "")
+	r.again(path, id, f.spec, func() bool { return f.has("thinking") })
+	r.is(r.drive(t.Context(), id), stint.Completed)
+	if got := f.read("effects"); got != "paid\n" || f.how() != "new load load" {
+		t.Errorf("the effects are %q, prompts: %s\n%s", got, f.how(), r.journal(id))
+	}
+}
+
+// A stint that is killed in a shell call, twice: each is one question, what took place is
+// done once, and the agent is told of the newest call alone.
+func TestKilledInToolTwice(t *testing.T) {
+	f := newFake(t, "text I pay.\ntool 1 execute {\"pay\":5} Pay\nbegin 1\ntouch hanging\nhang",
+		"text Again.\ntool 2 execute {\"pay\":5} Pay\nbegin 2\neffect paid\ntouch twice\nhang", "text It is paid.")
+	path := filepath.Join(t.TempDir(), "stint.db")
+	r, id := crashOn(t, path, f.spec, func(r *rig, id stint.ID) bool {
+		return f.has("hanging") && r.steps(id, stint.StepRequested, "execute") == 1
+	})
+	settle := func(v journal.Verdict) {
+		t.Helper()
+		s := r.drive(t.Context(), id)
+		r.is(s, stint.Waiting)
+		if s.Wait.For != stint.ForDoubt {
+			t.Fatalf("it waits for %s\n%s", s.Wait.For, r.journal(id))
+		}
+		r.send(id, stint.Resolve, journal.Command{Step: &s.Wait.Step, Verdict: v}, "")
+	}
+	settle(journal.NotHappened)
+	r.again(path, id, f.spec, func() bool { return f.has("twice") && r.steps(id, stint.StepRequested, "execute") == 3 })
+	settle(journal.Happened)
+	r.is(r.drive(t.Context(), id), stint.Completed)
+	said := f.said()
+	if got := f.read("effects"); got != "paid\n" || len(said) != 3 {
+		t.Fatalf("the effects are %q, prompts: %s\n%s", got, f.how(), r.journal(id))
+	}
+	has(t, "the second prompt", said[1].Prompt, "did not take place")
+	has(t, "the third prompt", said[2].Prompt, "did take place; do not repeat it")
+	if strings.Contains(said[2].Prompt, "did not take place") {
+		t.Errorf("the third prompt is %s", said[2].Prompt)
 	}
 }
 

@@ -174,7 +174,23 @@ func TestDiesBeforeAskedAgain(t *testing.T) {
 	if got := f.read("effects"); got != "paid\n" || f.how() != "new load load load" {
 		t.Errorf("the effects are %q, prompts: %s\n%s", got, f.how(), r.journal(s.ID))
 	}
-	has(t, "the journal", r.journal(s.ID), "step.resolved  not")
+	if n := r.steps(s.ID, stint.StepRequested, "execute"); n != 1 || strings.Contains(r.journal(s.ID), "step.resolved") {
+		t.Errorf("%d intents\n%s", n, r.journal(s.ID))
+	}
+}
+
+// Nor one that died while a person thought, and dies again when it is started for the yes.
+func TestDiesHeldAndAgain(t *testing.T) {
+	f := newFake(t, "pid\n"+pays, "exit 1", goOn)
+	r := newRig(t, f.spec, 3)
+	id, end := r.held("pay")
+	f.kill()
+	r.decide(id, r.asked(id), stint.ApprovalApproved, "")
+	r.is(end(), stint.Completed)
+	if got := f.read("effects"); got != "paid\n" || f.how() != "new load load" {
+		t.Errorf("the effects are %q, prompts: %s\n%s", got, f.how(), r.journal(id))
+	}
+	has(t, "the journal", r.journal(id), "step.resolved  not")
 }
 
 // An agent that cannot load a session is told what was.

@@ -65,6 +65,14 @@ type recorded interface {
 	Recorded() []json.RawMessage
 }
 
+// looker is implemented by a loop that can tell whether a step had begun in an earlier
+// attempt.
+type looker interface {
+	// Begun reports whether the journal has the intent or the outcome of a step, of a member
+	// of a group or of 0, and what a person or a rule said of it since: happened, not, unknown.
+	Begun(step, sub int) (begun bool, verdict string)
+}
+
 // fenced is implemented by a loop that knows the epoch of its lease.
 type fenced interface {
 	// Epoch returns the epoch; it is above 0.

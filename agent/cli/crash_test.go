@@ -72,7 +72,11 @@ func (p *stintProcess) wait() string {
 // rig on its store, with the session.
 func crash(t *testing.T, spec cli.Spec, ready func(r *rig, id stint.ID) bool) (*rig, stint.ID) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "stint.db")
+	return crashOn(t, filepath.Join(t.TempDir(), "stint.db"), spec, ready)
+}
+
+func crashOn(t *testing.T, path string, spec cli.Spec, ready func(r *rig, id stint.ID) bool) (*rig, stint.ID) {
+	t.Helper()
 	store, err := sqlite.Open(t.Context(), sqlite.Options{Path: path})
 	if err != nil {
 		t.Fatal(err)

@@ -241,6 +241,20 @@ type runnerConfig struct {
 	Spec  cli.Spec
 	// Gather is how long a call waits for others, where a slow machine must not decide.
 	Gather time.Duration
+	Dies   bool // when the first call of a tool would be done
+}
+
+// dying is a loop whose process ends in the first call of a tool.
+type dying struct{ stint.Loop }
+
+func (l dying) Do(ctx context.Context, s stint.Step, fn func(context.Context, string) (stint.Result, error)) (stint.Result, error) {
+	if s.Kind == stint.Tool {
+		fn = func(context.Context, string) (stint.Result, error) {
+			os.Exit(9)
+			return stint.Result{}, nil
+		}
+	}
+	return l.Loop.Do(ctx, s, fn)
 }
 
 // runner is a small stint: it drives one session on an SQLite store.
@@ -270,6 +284,9 @@ func runner(file string) int {
 		a.Gather(c.Gather)
 	}
 	agent := engineAgent(a, 2)
+	if c.Dies {
+		agent.Loop = stint.AgentFunc(func(ctx context.Context, l stint.Loop) (stint.Next, error) { return a.Loop(ctx, dying{l}) })
+	}
 	e, err := engine.New(ctx, store, engine.Options{Agents: []engine.Agent{agent}})
 	if err != nil {
 		return fail(err)

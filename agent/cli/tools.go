@@ -27,10 +27,14 @@ type mark struct {
 func (t *turn) tools(ctx context.Context, calls []*call) error {
 	t.step++
 	steps := make([]stint.Step, len(calls))
+	begun := make([]bool, len(calls))
 	for i, c := range calls {
+		begun[i] = t.begun(member(i, calls))
 		steps[i] = stint.Step{Name: c.Name, Kind: stint.Tool, Effect: c.Effect, Input: c.Input, Timeout: t.spec.timeout()}
 	}
-	await := func(step context.Context, i int, _ string) (stint.Result, error) { return t.await(step, calls[i]) }
+	await := func(step context.Context, i int, _ string) (stint.Result, error) {
+		return t.await(step, calls[i], begun[i])
+	}
 	results := make([]stint.Result, 1)
 	var err error
 	if len(calls) == 1 {
@@ -42,19 +46,34 @@ func (t *turn) tools(ctx context.Context, calls []*call) error {
 		return err
 	}
 	for i, c := range calls {
-		sub := 0
-		if len(calls) > 1 {
-			sub = i + 1
-		}
-		t.recall(c, results[i].Data, t.done == nil || t.done[[2]int{t.step, sub}])
+		t.recall(c, results[i].Data, t.done == nil || t.done[[2]int{t.step, member(i, calls)}])
 	}
 	return nil
 }
 
-// await waits for the end of a call. It may run on any goroutine.
-func (t *turn) await(step context.Context, c *call) (stint.Result, error) {
+// member is the number of the i-th call in its group; 0 where it is by itself.
+func member(i int, calls []*call) int {
+	if len(calls) == 1 {
+		return 0
+	}
+	return i + 1
+}
+
+// begun reports whether the journal had the intent of a call when this attempt began. A
+// loop that cannot tell it of a call tells it of the whole step.
+func (t *turn) begun(sub int) bool {
+	if l, ok := t.loop.(looker); ok {
+		yes, _ := l.Begun(t.step, sub)
+		return yes
+	}
+	return t.ses.At.Step >= t.step
+}
+
+// await waits for the end of a call. begun says that an earlier attempt began it. It may
+// run on any goroutine.
+func (t *turn) await(step context.Context, c *call, begun bool) (stint.Result, error) {
 	if c.done == nil {
-		return t.missed(c)
+		return missed(c, begun)
 	}
 	t.log.Progress(c.Name + " " + string(c.Input))
 	select {
@@ -81,10 +100,10 @@ func (t *turn) await(step context.Context, c *call) (stint.Result, error) {
 // ran then stint cannot do again; the CLI is told instead. A once call whose intent
 // the journal has comes here only after the word that it did not take place; one
 // without is in doubt, since the CLI told of it only when it had begun.
-func (t *turn) missed(c *call) (stint.Result, error) {
+func missed(c *call, begun bool) (stint.Result, error) {
 	m := mark{markInterrupted}
 	if c.Effect == stint.Once {
-		if t.ses.At.Step < t.step {
+		if !begun {
 			return stint.Result{}, errors.New("stint ended as the CLI began it")
 		}
 		m.Stint = markNot

@@ -32,7 +32,7 @@ type turn struct {
 	heard   bool     // this process has said something of the model's
 	fresh   bool     // the loop's first step was not in the journal
 	trouble string   // the newest error that the CLI may have got over
-	notes   []string // what the CLI must be told of its calls
+	notes   []string // what the CLI must be told of its calls since its newest answer
 	done    map[[2]int]bool
 }
 
@@ -259,6 +259,7 @@ func (t *turn) model(ctx context.Context) (*message, error) {
 		return nil, err
 	}
 	t.answers++
+	t.notes = nil // the process that answered was told, and may have done since what had not taken place
 	if live != nil {
 		return live, nil
 	}

@@ -29,6 +29,21 @@ func llmMutants() []mutant {
 			why:   "a limit of money counts nothing",
 			red:   by("agent/llm", "TestUnpriced"),
 		}, {
+			name: "cli-repeats-old-words", file: "agent/cli/turn.go",
+			edits: one("	t.notes = nil // the process", "	// the process"),
+			why:   "a CLI hears that a call did not take place which it has made since, and makes it once more",
+			red:   by("agent/cli", "TestOldWordsAreNotSaidAgain"),
+		}, {
+			name: "begun-for-the-whole-group", file: "engine/loop.go",
+			edits: one("	p := l.past.at(step, sub)\n	if p == nil {\n		return false, \"\"", "	p := l.past.at(step, sub)\n	if p == nil {\n		return len(l.past) > 0, \"\""),
+			why:   "a call whose intent was lost counts as not made, and is made twice",
+			red:   by("agent/cli", "TestCutBetweenIntents"),
+		}, {
+			name: "acp-word-is-not-read", file: "agent/acp/calls.go",
+			edits: one("verdict == saidNot", `verdict == "never"`),
+			why:   "a person is asked again about a call that nobody began since the answer",
+			red:   by("agent/acp", "TestKilledAfterTheWord"),
+		}, {
 			name: "default-cost-refuses-unpriced", file: "cmd/stint/costlimit.go",
 			edits: one(`if m.Why = "default"; len(m.unpriced) > 0 {`, `if m.Why = "default"; false {`),
 			why:   "a limit that nobody asked for refuses every model without a price",

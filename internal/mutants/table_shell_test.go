@@ -35,7 +35,7 @@ func agentMutants() []mutant {
 			red:   by("agent/exec", "TestEnvironment"),
 		}, {
 			name: "cli-call-without-intent-is-no-doubt", file: "agent/cli/tools.go",
-			edits: one("if t.ses.At.Step < t.step {", "if false {"),
+			edits: one("if !begun {", "if false {"),
 			why:   "a CLI is told that a call did not take place, which nobody knows",
 			red:   by("agent/cli", "TestCutBeforeIntent"),
 		}, {
