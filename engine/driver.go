@@ -480,7 +480,7 @@ func (d *driver) failed(err error) (*parking, error) {
 		return &parking{hint: hint, end: &stint.End{Outcome: stint.Failed, Reason: text}}, nil
 	case brake:
 		return &parking{hint: hint, end: &stint.End{Outcome: stint.Failed, Reason: why}}, nil
-	case retry.Attempts > 0 && s.At.Attempt >= retry.Attempts:
+	case retry.spent(s.At.Attempt):
 		why = fmt.Sprintf("%s of loop %d failed, the last: %s", counted(s.At.Attempt, "attempt"), s.At.Loop, text)
 		if s.At.Attempt == 1 {
 			why = fmt.Sprintf("loop %d failed at its only attempt: %s", s.At.Loop, text)

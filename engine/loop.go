@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -60,6 +61,19 @@ func (l *loop) Begun(step, sub int) (begun bool, verdict string) {
 		return false, ""
 	}
 	return p.requested || p.done != nil, string(p.verdict)
+}
+
+// LastAttempt reports whether an error of this attempt would end the session: there is no
+// other attempt, by the agent's policy or by the brake on restarts. It is for agents that
+// can go on without what fails and would rather have it tried again first.
+func (l *loop) LastAttempt() bool {
+	if l.d.agent.Retry.withDefaults().spent(l.start.At.Attempt) {
+		return true
+	}
+	s, now := l.start, faultpoint.Now()
+	s.At.Failures = append(slices.Clone(s.At.Failures), now)
+	_, on := journal.Brake(&s, now)
+	return on
 }
 
 // Epoch returns the epoch of the lease, for agents whose effects can be fenced.

@@ -69,6 +69,9 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
+// spent reports whether there is no attempt after this one.
+func (r Retry) spent(attempt int) bool { return r.Attempts > 0 && attempt >= r.Attempts }
+
 // delay is how long to wait after the failed-th failure in a row; rnd is in [0,1).
 func (r Retry) delay(failed int, rnd float64) time.Duration {
 	d := float64(r.Initial)

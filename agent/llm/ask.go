@@ -164,20 +164,26 @@ func modelError(err error, settled func(model.Kind) bool) (model.Usage, error) {
 
 // definite reports whether err is the recorded outcome of a step.
 func definite(err error) bool {
+	yes, _ := steering(err)
+	return yes
+}
+
+// steering reports whether err is the outcome of a step, and whether no other attempt can
+// mend it.
+func steering(err error) (definite, final bool) {
 	for err != nil {
 		var s interface {
 			error
 			Steer() (after time.Duration, final, definite bool)
 		}
 		if !errors.As(err, &s) {
-			return false
+			break
 		}
-		if _, _, yes := s.Steer(); yes {
-			return true
-		}
+		_, f, d := s.Steer()
+		definite, final = definite || d, final || f
 		err = errors.Unwrap(s)
 	}
-	return false
+	return definite, final
 }
 
 // ask gets the next answer. Where the request is too long for the model, older messages

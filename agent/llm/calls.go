@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"unicode/utf8"
 
@@ -52,9 +53,15 @@ func (p *pass) calls(ctx context.Context, ans *answer) (*outcome, error) {
 		steps[i] = plan[i].step()
 	}
 	p.step++
-	at := p.ses.At
-	res, err := p.l.DoAll(ctx, steps, func(ctx context.Context, i int, key string) (stint.Result, error) {
-		return plan[i].do(ctx, p.call(plan[i].args, key, stint.Position{Line: at.Line, Loop: at.Loop, Attempt: at.Attempt, Step: p.step, Sub: i + 1}))
+	at, last := p.ses.At, p.lastAttempt()
+	res, err := p.l.DoAll(ctx, steps, func(step context.Context, i int, key string) (stint.Result, error) {
+		do := func() (stint.Result, error) {
+			return plan[i].do(step, p.call(plan[i].args, key, stint.Position{Line: at.Line, Loop: at.Loop, Attempt: at.Attempt, Step: p.step, Sub: i + 1}))
+		}
+		if last && steps[i].Effect == stint.Read {
+			return p.outcome(ctx, step, plan[i].call.Name, do)
+		}
+		return do()
 	})
 	errs, err := members(err, len(steps))
 	if err != nil {
@@ -85,6 +92,35 @@ func (p *pass) append(ans *answer) error {
 	}
 	p.mem.UsedAt = len(p.t.raw)
 	return nil
+}
+
+// lastAttempt reports whether the session would end with an error of this attempt, as far
+// as the loop can tell.
+func (p *pass) lastAttempt() bool {
+	l, ok := p.l.(interface{ LastAttempt() bool })
+	return ok && l.LastAttempt()
+}
+
+// outcome does a call of a read tool for the last time. That it fails, however it does, is
+// then its outcome, which the model is told: nothing can be in doubt about a read, and the
+// model may know another way. An end of ctx is not the tool's failure, and an error that is
+// final is meant to end the session. It may run beside others.
+func (p *pass) outcome(ctx, step context.Context, name string, do func() (stint.Result, error)) (res stint.Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.log(fmt.Sprintf("%s: panic: %v\n%s", name, r, debug.Stack()))
+			err = fmt.Errorf("panic: %v", r)
+		}
+		definite, final := steering(err)
+		if err == nil || definite || final || ctx.Err() != nil || errors.Is(err, stint.ErrParked) {
+			return
+		}
+		if step.Err() != nil {
+			err = context.Cause(step) // no result in time, which says more than the tool does
+		}
+		err = stint.Definite(fmt.Errorf("%s could not be done: %w", name, err))
+	}()
+	return do()
 }
 
 // call is what a tool gets.

@@ -29,6 +29,21 @@ func llmMutants() []mutant {
 			why:   "a limit of money counts nothing",
 			red:   by("agent/llm", "TestUnpriced"),
 		}, {
+			name: "llm-any-tool-has-failed", file: "agent/llm/calls.go",
+			edits: one("if last && steps[i].Effect == stint.Read {", "if last {"),
+			why:   "the model is told that a payment failed of which nobody knows whether it took place",
+			red:   by("agent/llm", "TestOthersThatNeverWork"),
+		}, {
+			name: "llm-stop-is-an-outcome", file: "agent/llm/calls.go",
+			edits: one("final || ctx.Err() != nil ||", "final ||"),
+			why:   "what a person stopped is recorded as what a tool gave",
+			red:   by("agent/llm", "TestStopIsNoOutcome"),
+		}, {
+			name: "llm-brake-is-no-last-attempt", file: "engine/loop.go",
+			edits: one("	_, on := journal.Brake(&s, now)\n	return on", "	_, on := journal.Brake(&s, now)\n	return false && on"),
+			why:   "a session ends although its model knows another way",
+			red:   by("agent/llm", "TestLastAttempt"),
+		}, {
 			name: "cli-repeats-old-words", file: "agent/cli/turn.go",
 			edits: one("	t.notes = nil // the process", "	// the process"),
 			why:   "a CLI hears that a call did not take place which it has made since, and makes it once more",
