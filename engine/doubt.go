@@ -85,14 +85,21 @@ func (l *loop) again(c *call, cause error) {
 // diverged parks a loop whose step is not the one that the journal has.
 func (l *loop) diverged(c *call, was journal.StepRequested) *parking {
 	what := fmt.Sprintf("step %s was %s, the agent now asks for %s", c.pos, describe(was), describe(c.intent))
-	return &parking{wait: &stint.Wait{For: stint.ForDoubt, Step: c.pos, What: what}}
+	return &parking{hint: l.changed(), wait: &stint.Wait{For: stint.ForDoubt, Step: c.pos, What: what}}
+}
+
+// changed is what to do where a loop does not go on as it began: no verdict on a step
+// settles that.
+func (l *loop) changed() string {
+	return fmt.Sprintf("the agent is no longer what it was when the loop began (its code, instructions or tools): "+
+		"stint restart %[1]s --from %[2]d --run does the loop anew, as the agent is now; or put it back, and stint resume %[1]s --run", l.start.ID, l.start.At.Loop-1)
 }
 
 // skipped parks a loop that ended without a step that the journal has.
 func (l *loop) skipped(p *pastStep) *parking {
 	pos := l.at(p.step, p.sub)
 	what := fmt.Sprintf("step %s was %s, the agent now ends the loop without it", pos, describe(p.intent))
-	return &parking{wait: &stint.Wait{For: stint.ForDoubt, Step: pos, What: what}}
+	return &parking{hint: l.changed(), wait: &stint.Wait{For: stint.ForDoubt, Step: pos, What: what}}
 }
 
 func describe(r journal.StepRequested) string {

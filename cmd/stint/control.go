@@ -208,6 +208,13 @@ func (a *app) resolve(ctx context.Context, address string, o order) error {
 		}
 		return err
 	}
+	if differs, err := diverged(ctx, s, &row); err != nil {
+		return err
+	} else if differs {
+		err := stint.Conflict.Errorf("resolve", "%s (%s) goes on otherwise than is recorded, which no word on a step settles", ses.Name, row.Short)
+		err.Hint = anew(&row)
+		return err
+	}
 	step := ses.Wait.Step
 	if place.Step != 0 && (place.Loop != step.Loop || place.Step != step.Step || place.Sub != step.Sub) {
 		err := stint.Conflict.Errorf("resolve", "the step in doubt is %s, not %s", step, stint.Position{Loop: place.Loop, Step: place.Step, Sub: place.Sub})
@@ -385,6 +392,22 @@ func (o *order) when() string {
 	return "at its next step boundary"
 }
 
+// diverged reports whether a session in doubt waits since its agent goes on otherwise than
+// is recorded, and not for a word on a step.
+func diverged(ctx context.Context, s *site, row *stint.Row) (bool, error) {
+	v, err := view.NewShow(ctx, s.store, row, view.ShowOptions{Line: -1}, time.Now())
+	if err != nil {
+		return false, err
+	}
+	step := row.Session.Wait.Step.String()
+	return !slices.ContainsFunc(v.Steps, func(st view.StepInfo) bool { return st.Step == step }), nil
+}
+
+// anew is how a loop that diverged goes on.
+func anew(row *stint.Row) string {
+	return fmt.Sprintf("do the loop anew, as the agent is now: stint restart %[1]s --from %[2]d --run\n  or put the agent back, and go on: stint resume %[1]s --run", row.Short, row.Session.Wait.Step.Loop-1)
+}
+
 // futile refuses an order that would be taken and lead to nothing: to go on before
 // a step in doubt is settled asks the same again, and to park a session that is
 // parked for it hides the question.
@@ -394,14 +417,11 @@ func (a *app) futile(ctx context.Context, s *site, row *stint.Row, o order) erro
 	if !concerned || row.Live || ses.Status != stint.Waiting || ses.Wait.For != stint.ForDoubt {
 		return nil
 	}
-	v, err := view.NewShow(ctx, s.store, row, view.ShowOptions{Line: -1}, time.Now())
-	if err != nil {
+	differs, err := diverged(ctx, s, row)
+	if err != nil || differs { // it may have been mended
 		return err
 	}
 	step := ses.Wait.Step.String()
-	if !slices.ContainsFunc(v.Steps, func(st view.StepInfo) bool { return st.Step == step }) {
-		return nil // the agent's step differs from the recorded one: it may have been mended
-	}
 	e := stint.Conflict.Errorf("", "%s (%s) is parked, and cannot go on before step %s is settled", ses.Name, row.Short, step)
 	e.Hint = fmt.Sprintf("stint resolve %s:%s --happened | --not | --unknown", row.Short, step)
 	return e

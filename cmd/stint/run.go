@@ -400,7 +400,11 @@ func (f *foreground) tell(row *stint.Row) {
 	case s.Status.Ended():
 		f.say("%s %s: %s · stint show %s\n", s.Name, s.Status, term.Line(s.Reason), row.Short)
 	case s.Status == stint.Waiting && s.Wait.For == stint.ForDoubt:
-		f.say("%s waits for your word: %s\n  stint resolve %s:%s --happened | --not | --unknown\n", s.Name, term.Line(s.Wait.What), row.Short, s.Wait.Step)
+		way := fmt.Sprintf("stint resolve %s:%s --happened | --not | --unknown", row.Short, s.Wait.Step)
+		if differs, err := diverged(context.Background(), f.site, row); err == nil && differs {
+			way = anew(row)
+		}
+		f.say("%s waits for your word: %s\n  %s\n", s.Name, term.Line(s.Wait.What), way)
 	case s.Status == stint.Waiting:
 		f.say("%s waits for %s: %s\n", s.Name, s.Wait.For, term.Line(s.Wait.What))
 		if !f.questions(row) {

@@ -44,6 +44,11 @@ func llmMutants() []mutant {
 			why:   "a session ends although its model knows another way",
 			red:   by("agent/llm", "TestLastAttempt"),
 		}, {
+			name: "divergence-goes-too-far-back", file: "internal/view/page.go",
+			edits: one(`--dry-run", s.Wait.Step.Loop-1)`, `--dry-run", max(s.Wait.Step.Loop-2, 0))`),
+			why:   "who follows the advice does a finished loop again",
+			red:   by("internal/view", "TestNextAfterDoubt"),
+		}, {
 			name: "cli-repeats-old-words", file: "agent/cli/turn.go",
 			edits: one("	t.notes = nil // the process", "	// the process"),
 			why:   "a CLI hears that a call did not take place which it has made since, and makes it once more",

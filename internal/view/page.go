@@ -308,7 +308,8 @@ func nextSteps(row *stint.Row, out *Show) []string {
 				return []string{to("resolve %[1]s:%[2]s --happened", at), to("resolve %[1]s:%[2]s --not", at), to("resolve %[1]s:%[2]s --unknown", at)}
 			}
 		}
-		return []string{to("logs %[1]s --step %[2]s --content", at), to("resume %[1]s"), back}
+		// What the agent asks for differs from what is recorded: the loop is done anew, or goes on mended.
+		return []string{to("logs %[1]s --step %[2]s --content", at), to("restart %[1]s --from %[2]d --dry-run", s.Wait.Step.Loop-1), to("resume %[1]s --run")}
 	case stint.ForMessage:
 		return []string{to("send %[1]s TEXT --run"), to("stop %[1]s")}
 	case stint.ForBudget:

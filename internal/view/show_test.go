@@ -86,6 +86,8 @@ func TestNextAfterDoubt(t *testing.T) {
 		t := w.t
 		diverged := w.session("changed-1129").claim("worker/1")
 		diverged.loop("first")
+		diverged.complete(`{"n":1}`, "one", journal.Rollup{})
+		diverged.loop("next")
 		diverged.step(1, journal.StepDone{StepRequested: journal.StepRequested{Name: "list", Kind: stint.Tool, Effect: stint.Read}}, "[]")
 		diverged.wait(stint.Wait{For: stint.ForDoubt, Step: diverged.at(1, 0), What: "step 1.1 was tool \"list\" (read), the agent now asks for tool \"fetch\" (read)"})
 		row := diverged.row()
@@ -93,7 +95,7 @@ func TestNextAfterDoubt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := strings.Join(v.Next, "\n"); strings.Contains(text, "resolve") || !strings.Contains(text, "resume") {
+		if text := strings.Join(v.Next, "\n"); strings.Contains(text, "resolve") || !strings.Contains(text, "resume") || !strings.Contains(text, "restart "+row.Short+" --from 1 --dry-run") {
 			t.Errorf("no verdict settles a divergence, and the page advises\n%s", text)
 		}
 
