@@ -69,7 +69,7 @@ func failure(s string) string {
 // space. No pattern reaches beyond a line.
 func (m *Monitor) clean(s string) string {
 	for i, v := range m.volatile {
-		if !strings.ContainsAny(s, v.needs) {
+		if !v.may(s) {
 			continue // most texts have little of all this
 		}
 		re := m.compiled[i]
@@ -84,11 +84,11 @@ func (m *Monitor) clean(s string) string {
 			return m
 		})
 	}
-	return s
+	return squeeze(s)
 }
 
 type pattern struct {
-	needs   string // one of these bytes is in every match
+	may     check // true where there may be a match
 	pattern string
 	by      string
 	only    func(string) bool // what else a match must be; nil for nothing
@@ -101,44 +101,44 @@ func volatile() []pattern {
 		month = `(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*`
 		day   = `(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,?[ \t]+)?`
 		clock = `\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?`
-		digit = "0123456789"
 		zone  = `(?:[ \t]+(?:[A-Z]{3,4}|[+-]\d{4}))?`
 		name  = `[^/\\\s"':;,)\]]+` // of a file
 	)
+	esc := with("\x1b")
+	months := with("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+	digits := func(n int) check { return run(n, digit) }
 	return []pattern{
 		// Colours and cursor; then titles; then what is left of others.
-		{needs: "\x1b", pattern: `\x1b\[[0-?]*[ -/]*[@-~]`},
-		{needs: "\x1b", pattern: `\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)`},
-		{needs: "\x1b", pattern: `\x1b`},
+		{may: esc, pattern: `\x1b\[[0-?]*[ -/]*[@-~]`},
+		{may: esc, pattern: `\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)`},
+		{may: esc, pattern: `\x1b`},
 
-		{needs: "-", pattern: `\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b`, by: `<id>`},
+		{may: both(with("-"), run(12, hexDigit)), pattern: `\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b`, by: `<id>`},
 
 		// 2026-11-29, 2026/11/29, 2026-11-29T16:09:45.912+01:00, 2026-11-29 16:09.
-		{needs: "-/", pattern: `\b\d{4}([-/])\d\d[-/]\d\d(?:[T \t]` + clock + `(?:[ \t]?(?:Z\b|[+-]\d\d:?\d\d))?)?`, by: `<time>`},
+		{may: either(at('-', between), at('/', between)), pattern: `\b\d{4}([-/])\d\d[-/]\d\d(?:[T \t]` + clock + `(?:[ \t]?(?:Z\b|[+-]\d\d:?\d\d))?)?`, by: `<time>`},
 		// Nov 29 16:09:45 UTC 2026, November 29, 2026; then 29 Nov 2026 16:09:45 GMT.
-		{needs: digit, pattern: `\b` + day + month + `[ \t]+\d{1,2},?[ \t]+(?:` + clock + zone + `(?:[ \t]+\d{4}\b)?|\d{4}\b)`, by: `<time>`},
-		{needs: digit, pattern: `\b` + day + `\d{1,2}[ \t-]+` + month + `[ \t-]+\d{4}(?:[ \t]+` + clock + zone + `)?\b`, by: `<time>`},
-		{needs: ":", pattern: `\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?(?:[ \t]?[AaPp][Mm])?\b`, by: `<time>`},
+		{may: both(digits(1), months), pattern: `\b` + day + month + `[ \t]+\d{1,2},?[ \t]+(?:` + clock + zone + `(?:[ \t]+\d{4}\b)?|\d{4}\b)`, by: `<time>`},
+		{may: both(digits(4), months), pattern: `\b` + day + `\d{1,2}[ \t-]+` + month + `[ \t-]+\d{4}(?:[ \t]+` + clock + zone + `)?\b`, by: `<time>`},
+		{may: at(':', beforeClock), pattern: `\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?(?:[ \t]?[AaPp][Mm])?\b`, by: `<time>`},
 		// "ts": 1764432585123.
-		{needs: digit, pattern: `(?i)((?:\b|_)(?:time|timestamp|ts|date|epoch|at|expires|modified)["']?[ \t]*[:=][ \t]*["']?)\d{10,19}(?:\.\d+)?\b`, by: `${1}<time>`},
+		{may: digits(10), pattern: `(?i)((?:\b|_)(?:time|timestamp|ts|date|epoch|at|expires|modified)["']?[ \t]*[:=][ \t]*["']?)\d{10,19}(?:\.\d+)?\b`, by: `${1}<time>`},
 
 		// 1.5s, 3m12s, 250ms; then 0.03 seconds.
-		{needs: digit, pattern: `\b(?:\d+(?:\.\d+)?(?:h|ms|m|s|us|µs|μs|ns))+\b`, by: `<span>`},
-		{needs: digit, pattern: `\b\d+(?:\.\d+)?[ \t]?(?:ns|us|µs|μs|ms|s|secs?|seconds?|mins?|minutes?|hours?)\b`, by: `<span>`},
+		{may: spans(0, "h", "ms", "m", "s", "us", "µs", "μs", "ns"), pattern: `\b(?:\d+(?:\.\d+)?(?:h|ms|m|s|us|µs|μs|ns))+\b`, by: `<span>`},
+		{may: spans(1, strings.Fields("ns us µs μs ms s sec secs second seconds min mins minute minutes hour hours")...), pattern: `\b\d+(?:\.\d+)?[ \t]?(?:ns|us|µs|μs|ms|s|secs?|seconds?|mins?|minutes?|hours?)\b`, by: `<span>`},
 
-		{needs: "xX", pattern: `\b0x[0-9a-fA-F]{6,}\b`, by: `<address>`},
-		{needs: digit, pattern: `\b[0-9a-fA-F]{12,}\b`, by: `<id>`, only: hexadecimal},
+		{may: with("0x"), pattern: `\b0x[0-9a-fA-F]{6,}\b`, by: `<address>`},
+		{may: run(12, hexDigit), pattern: `\b[0-9a-fA-F]{12,}\b`, by: `<id>`, only: hexadecimal},
 
 		// The first name below a folder for temporary files; what is below that stays.
-		{needs: "/", pattern: `(^|[^\w./-])(?:/private)?/(?:tmp|var/tmp|dev/shm)/` + name, by: `${1}<temp>`},
-		{needs: "/", pattern: `(?:/private)?/var/folders/` + name + `/` + name + `/T/` + name, by: `<temp>`},
-		{needs: ":", pattern: `(?i)\b[a-z]:[\\/]+users[\\/]+` + name + `[\\/]+appdata[\\/]+local[\\/]+temp[\\/]+` + name, by: `<temp>`},
+		{may: with("/tmp/", "/dev/shm/"), pattern: `(^|[^\w./-])(?:/private)?/(?:tmp|var/tmp|dev/shm)/` + name, by: `${1}<temp>`},
+		{may: with("/var/folders/"), pattern: `(?:/private)?/var/folders/` + name + `/` + name + `/T/` + name, by: `<temp>`},
+		{may: with(`:\`, ":/"), pattern: `(?i)\b[a-z]:[\\/]+users[\\/]+` + name + `[\\/]+appdata[\\/]+local[\\/]+temp[\\/]+` + name, by: `<temp>`},
 
-		{needs: digit, pattern: `(?i)\b(p?pid|tid|process id|goroutine|port)(["']?[ \t]*[=:#]?[ \t]*)\d+\b`, by: `${1}${2}<n>`},
-		{needs: "[", pattern: `\b([a-z_][\w.-]*)\[\d{3,}\]:[ \t]`, by: `${1}[<n>]: `}, // sshd[1234]:
-		{needs: ":", pattern: `(\blocalhost|\b\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:]*::[0-9a-f:]*\]):\d{2,5}\b`, by: `${1}:<n>`},
-
-		{needs: " \t\r", pattern: `[ \t\r]+`, by: ` `},
+		{may: numbered("pid", "tid", " id", "ine", "ort"), pattern: `(?i)\b(p?pid|tid|process id|goroutine|port)(["']?[ \t]*[=:#]?[ \t]*)\d+\b`, by: `${1}${2}<n>`},
+		{may: both(with("]:"), digits(3)), pattern: `\b([a-z_][\w.-]*)\[\d{3,}\]:[ \t]`, by: `${1}[<n>]: `}, // sshd[1234]:
+		{may: at(':', beforePort), pattern: `(\blocalhost|\b\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:]*::[0-9a-f:]*\]):\d{2,5}\b`, by: `${1}:<n>`},
 	}
 }
 

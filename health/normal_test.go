@@ -86,6 +86,9 @@ func FuzzResult(f *testing.F) {
 		if monitor(t).result(line("12")) == monitor(t).result(line("13")) {
 			t.Errorf("12 and 13 are the same between %q and %q", before, after)
 		}
+		if got, want := monitor(t).clean(before), monitor(t).whole(t, before); got != want {
+			t.Errorf("%q is cleaned to\n%q, want\n%q", before, got, want)
+		}
 		got := monitor(t).result(before)
 		if len(got) > 10*len(before)+10 {
 			t.Errorf("%d bytes became %d", len(before), len(got))

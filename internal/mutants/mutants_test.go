@@ -28,6 +28,7 @@ func table() []mutant {
 		shellMutants(),
 		modelMutants(),
 		llmMutants(),
+		worthMutants(),
 		hookMutants(),
 		accessMutants(),
 		guardMutants(),

@@ -29,6 +29,19 @@ func llmMutants() []mutant {
 			why:   "a limit of money counts nothing",
 			red:   by("agent/llm", "TestUnpriced"),
 		}, {
+			name: "llm-serial-tools-overlap", file: "agent/llm/calls.go",
+			edits: one("s.Yields = !c.tool.Parallel,", "s.Yields = false,"),
+			why:   "tools that must not overlap do, and a crash leaves several in doubt",
+			red:   by("agent/llm", "TestSteps"),
+		},
+	}
+}
+
+// worthMutants break what is promised of an agent's money, of what it is told of its calls,
+// and of what shows that it leads nowhere.
+func worthMutants() []mutant {
+	return []mutant{
+		{
 			name: "llm-any-tool-has-failed", file: "agent/llm/calls.go",
 			edits: one("if last && steps[i].Effect == stint.Read {", "if last {"),
 			why:   "the model is told that a payment failed of which nobody knows whether it took place",
@@ -48,6 +61,16 @@ func llmMutants() []mutant {
 			edits: one(`--dry-run", s.Wait.Step.Loop-1)`, `--dry-run", max(s.Wait.Step.Loop-2, 0))`),
 			why:   "who follows the advice does a finished loop again",
 			red:   by("internal/view", "TestNextAfterDoubt"),
+		}, {
+			name: "health-passes-over-a-clock", file: "health/may.go",
+			edits: one("i+3 < len(s) && s[i+3] == ':'", "i+3 < len(s) && s[i+3] == ';'"),
+			why:   "a call whose result differs in its clock alone is never found to repeat itself",
+			red:   by("health", "TestNothingIsPassedOver"),
+		}, {
+			name: "health-passes-over-a-unit", file: "health/may.go",
+			edits: one(`strings.HasPrefix(s[k:], "µ") || strings.HasPrefix(s[k:], "μ")`, `strings.HasPrefix(s[k:], "µ")`),
+			why:   "one of the two letters for micro counts as a difference",
+			red:   by("health", "TestNothingIsPassedOver"),
 		}, {
 			name: "cli-repeats-old-words", file: "agent/cli/turn.go",
 			edits: one("	t.notes = nil // the process", "	// the process"),
@@ -73,11 +96,6 @@ func llmMutants() []mutant {
 			edits: one("			b.CostDefault = false\n", ""),
 			why:   "a limit that somebody gave counts nothing where a model has no price",
 			red:   by("internal/config", "TestDefaultCost"),
-		}, {
-			name: "llm-serial-tools-overlap", file: "agent/llm/calls.go",
-			edits: one("s.Yields = !c.tool.Parallel,", "s.Yields = false,"),
-			why:   "tools that must not overlap do, and a crash leaves several in doubt",
-			red:   by("agent/llm", "TestSteps"),
 		},
 	}
 }
