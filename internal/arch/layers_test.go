@@ -41,6 +41,7 @@ func layers() []row {
 		{pkg: "journal", is: "which entry may follow which, what it does to a session, the hash chain", may: may(root, "internal/delta"), pure: true},
 		{pkg: "internal/access", is: "who may do what over the network: tokens, scopes, routes, names, addresses", may: may(root), pure: true},
 		{pkg: "health", is: "which calls of an agent show that it gets nowhere", may: may(root), pure: true},
+		{pkg: "cron", is: "when a schedule fires", may: may(root), pure: true},
 
 		// Helpers that know nothing of sessions.
 		{pkg: "internal/proc", is: "child processes and all of their descendants"},
