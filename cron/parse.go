@@ -43,7 +43,7 @@ func Parse(expr string, o Options) (*Schedule, error) {
 	switch words := strings.Fields(expr); {
 	case len(words) == 0:
 		return nil, refuse("expression", expr, "there is none", fieldsHint(o.Seconds))
-	case strings.Contains(words[0], "="):
+	case namesZone(words[0]):
 		return nil, refuse("expression", expr, "it names a time zone itself", "give the zone in its own field, and the expression without "+words[0])
 	case strings.EqualFold(words[0], "@every"):
 		err = s.parseEvery(expr, words[1:], o.Anchor)
@@ -57,6 +57,11 @@ func Parse(expr string, o Options) (*Schedule, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+func namesZone(word string) bool {
+	name, _, ok := strings.Cut(strings.ToUpper(word), "=")
+	return ok && (name == "TZ" || name == "CRON_TZ")
 }
 
 func checkText(expr string) error {

@@ -2,6 +2,7 @@ package cron_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,9 +11,12 @@ import (
 	"github.com/stint-dev/stint/cron"
 )
 
-// What is refused names the field and the value, and says what would be accepted.
-func TestRefused(t *testing.T) {
-	for _, c := range []struct{ expr, says, hint string }{
+// refusal is an expression, and what is in the error and the hint; without says it is
+// accepted.
+type refusal struct{ expr, says, hint string }
+
+func refusedForms() []refusal {
+	return []refusal{
 		{"", `expression "": there is none`, "five fields"},
 		{"  \t ", `there is none`, "five fields"},
 		{"* * * *", `it has 4 fields instead of 5`, "minute hour day-of-month month day-of-week"},
@@ -35,6 +39,11 @@ func TestRefused(t *testing.T) {
 		{"@every 7d", "no days and weeks", "24h"},
 		{"@every soon", "it is none", "90m"},
 		{"@every 9999999h", "it is none", "90m"},
+	}
+}
+
+func refusedFields() []refusal {
+	return []refusal{
 		{"60 * * * *", `minute "60": 60 is not from 0 to 59`, "minute takes 0 to 59"},
 		{"0 24 * * *", `hour "24"`, "0 to 23"},
 		{"0 0 0 * *", `day-of-month "0"`, "1 to 31"},
@@ -86,7 +95,12 @@ func TestRefused(t *testing.T) {
 		{"０ 6 * * *", "U+FF10", "digits"},
 		{"0 6 * * \x1b[2J", "U+001B", ""},
 		{strings.Repeat("1,", 600) + "1 * * * *", "longer than 1000 bytes", "ranges"},
-	} {
+	}
+}
+
+// What is refused names the field and the value, and says what would be accepted.
+func TestRefused(t *testing.T) {
+	for _, c := range slices.Concat(refusedForms(), refusedFields()) {
 		_, err := cron.Parse(c.expr, cron.Options{Zone: "UTC"})
 		if c.says == "" {
 			if err != nil {
