@@ -208,7 +208,7 @@ func (s *Schedule) refuseCount(words []string, want int) error {
 	hint := fieldsHint(s.seconds)
 	switch {
 	case len(words) == 6 && !s.seconds:
-		hint = "leave out the seconds, or ask for expressions with a field of seconds; there is no field of years"
+		hint = "leave out the seconds, or allow a field of seconds (--seconds); there is no field of years"
 	case len(words) > want && slices.Contains([]int{6, 7}, len(words)):
 		hint = "there is no field of years; " + hint
 	}

@@ -94,6 +94,9 @@ func (a *app) completeRest(c *cobra.Command) {
 			_ = c.RegisterFlagCompletionFunc(f.Name, a.completeTools)
 			return
 		case "from":
+			if c.Name() == "next" { // a time
+				break
+			}
 			_ = c.RegisterFlagCompletionFunc(f.Name, a.completeLoops)
 			return
 		case "kind":

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // a machine without a table of zones has this one
 
 	"github.com/stint-dev/stint/internal/proc"
 )
