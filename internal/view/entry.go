@@ -42,8 +42,9 @@ type Entry struct {
 // its delta, output. The bytes are in one of the last three members, where they
 // were asked for.
 type Body struct {
-	Size    int64           `json:"size"`    // bytes
-	Missing bool            `json:"missing"` // it was asked for and is not there
+	Size    int64           `json:"size"`          // bytes
+	Missing bool            `json:"missing"`       // it was asked for and is not there
+	Cut     bool            `json:"cut,omitempty"` // only its beginning was asked for
 	JSON    json.RawMessage `json:"json,omitempty"`
 	Text    *string         `json:"text,omitempty"`
 	Base64  *string         `json:"base64,omitempty"` // of bytes that are neither JSON nor UTF-8

@@ -30,6 +30,8 @@ type LogOptions struct {
 	Query   LogQuery
 	Tail    int // only the newest so many entries at first; 0: all
 	Format  LogFormat
+	Limit   int  // of [Log.Entries] without Tail: the first so many; 0: all
+	Body    int  // of [Log.Entries]: at most so many bytes of each body; 0: none
 	Content bool // whole bodies, not their beginnings
 	Explain bool // a line on what an entry means, where it matters
 	Raw     bool // with Cat: the bytes as they are
