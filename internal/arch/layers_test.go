@@ -86,6 +86,7 @@ func layers() []row {
 		{pkg: "internal/trigger", is: "schedules and hooks become sessions, at most once", may: may(root, "engine", "internal/problem")},
 		{pkg: "internal/explain", is: "a page on every word and code that is shown", may: may(root, "internal/ident", "internal/term")},
 		{pkg: "internal/view", is: "answers; it gets a Reader, so it cannot write", may: may(root, "journal", "internal/explain", "internal/ident", "internal/term")},
+		{pkg: "internal/mcpserver", is: "sessions as tools of the Model Context Protocol, for other agents", may: may(root, "tool", "internal/ident", "internal/term", "internal/view")},
 		{pkg: "internal/api", is: "HTTP and SSE: reads through view, commands through engine", may: may(root, "engine", "internal/view", "internal/trigger", "internal/access", "internal/access/guard", "internal/problem")},
 		{pkg: "internal/web", is: "the dashboard, embedded"},
 		{pkg: "client", is: "the same questions and commands over HTTP", may: may(root)},
