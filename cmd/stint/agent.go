@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/internal/mcpserver"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
 	"github.com/stint-dev/stint/journal"
@@ -41,33 +42,12 @@ func (a *app) agentListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			type item struct {
-				Name        string   `json:"name"`
-				Kind        string   `json:"kind"`
-				Command     []string `json:"command"` // of programs, else empty
-				Model       string   `json:"model"`   // of language models, else empty
-				URL         string   `json:"url"`     // of agents behind one, else empty
-				Sum         string   `json:"definition_sum"`
-				Description string   `json:"description"`
-			}
-			items := []item{}
-			for _, name := range slices.Sorted(maps.Keys(file.Agents)) {
-				c := file.Agents[name]
-				_, sum := c.Definition()
-				it := item{Name: name, Kind: c.Kind, Command: append([]string{}, c.Command...), Sum: sum.String(), Description: c.Description}
-				if c.LLM != nil {
-					it.Model = c.LLM.Written(filepath.Dir(file.Path))
-				}
-				if c.HTTP != nil {
-					it.URL = c.HTTP.URL
-				}
-				items = append(items, it)
-			}
+			items := agentItems(file)
 			if a.json {
 				return a.printJSON(struct {
-					Schema string `json:"schema"`
-					Items  []item `json:"items"`
-				}{"stint.agent.list/1", items})
+					Schema view.Schema       `json:"schema"`
+					Items  []mcpserver.Agent `json:"items"`
+				}{mcpserver.SchemaAgents, items})
 			}
 			width := len("AGENT")
 			for _, it := range items {
@@ -84,6 +64,24 @@ func (a *app) agentListCommand() *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// agentItems are the agents of a stint.yaml, by name.
+func agentItems(file *config.File) []mcpserver.Agent {
+	items := []mcpserver.Agent{}
+	for _, name := range slices.Sorted(maps.Keys(file.Agents)) {
+		c := file.Agents[name]
+		_, sum := c.Definition()
+		it := mcpserver.Agent{Name: name, Kind: c.Kind, Command: append([]string{}, c.Command...), Sum: sum.String(), Description: c.Description}
+		if c.LLM != nil {
+			it.Model = c.LLM.Written(filepath.Dir(file.Path))
+		}
+		if c.HTTP != nil {
+			it.URL = c.HTTP.URL
+		}
+		items = append(items, it)
+	}
+	return items
 }
 
 func (a *app) agentShowCommand() *cobra.Command {

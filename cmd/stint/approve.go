@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -330,35 +331,84 @@ func (d *decision) body(v *view.Approval) (json.RawMessage, error) {
 	return answer, nil
 }
 
-// mayDecide refuses a decision by a process that a session of the same family started:
-// an agent does not approve itself. What serves many sessions, as servers of tools do,
+// mayDecide refuses a decision by a process that a session of the same family started, or
+// one that asked for the session: an agent does not approve itself, nor through another. What serves many sessions, as servers of tools do,
 // decides nothing. A program of the same user that hides where it comes from is not kept
 // from it; the guarantees say how to make a boundary.
 func (a *app) mayDecide(ctx context.Context, s *site, row *stint.Row) error {
-	from := []string{a.getenv("STINT_SESSION")}
-	for _, p := range proc.Ancestors(os.Getpid()) {
-		id, known := proc.Getenv(p.Pid, "STINT_SESSION")
-		from = append(from, id)
-		if !known && proc.IsGuard(p.Pid) {
-			e := stint.Denied.Errorf("approval", "this process was started by a program that serves agents, and an agent does not decide what it asks")
-			e.Hint = "a person decides, in a shell of their own: stint approvals"
-			return e
-		}
+	from, served := a.startedBy()
+	if served {
+		e := stint.Denied.Errorf("approval", "this process was started by a program that serves agents, and an agent does not decide what it asks")
+		e.Hint = "a person decides, in a shell of their own: stint approvals"
+		return e
 	}
-	for _, text := range from {
-		id, err := stint.ParseID(text)
-		if err != nil {
-			continue
-		}
-		kin := id == row.Session.ID
+	if len(from) == 0 {
+		return nil
+	}
+	asks, err := starters(ctx, s, row)
+	if err != nil {
+		return err
+	}
+	for _, id := range from {
+		family := id
 		if other, err := s.store.Session(ctx, id); err == nil {
-			kin = other.Session.Family == row.Session.Family
+			family = other.Session.Family
 		}
-		if kin {
+		if slices.Contains(asks, id) || slices.Contains(asks, family) {
 			e := stint.Denied.Errorf("approval", "this process was started by the session %s, and an agent does not decide what it asks", id)
 			e.Hint = "a person decides, in a shell of their own: stint approvals"
 			return e
 		}
 	}
 	return nil
+}
+
+// maxStarters bounds a chain of sessions that started each other.
+const maxStarters = 100
+
+// starters returns a session, its family, and the sessions and families that it was
+// started by, one through the other: a session that another session asked for asks in the
+// name of that one.
+func starters(ctx context.Context, s *site, row *stint.Row) ([]stint.ID, error) {
+	var all []stint.ID
+	at := row.Session
+	for range maxStarters {
+		all = append(all, at.ID, at.Family)
+		es, err := s.store.Entries(ctx, stint.Range{Session: at.Family, Limit: 1})
+		if err != nil || len(es) == 0 {
+			return all, err
+		}
+		name, ok := strings.CutPrefix(string(es[0].Actor), "session:")
+		id, err := stint.ParseID(name)
+		if !ok || err != nil || slices.Contains(all, id) {
+			return all, nil
+		}
+		next, err := s.store.Session(ctx, id)
+		if errors.Is(err, stint.NotFound) {
+			return append(all, id), nil
+		}
+		if err != nil {
+			return all, err
+		}
+		at = next.Session
+	}
+	return all, nil
+}
+
+// startedBy returns the sessions that this process descends from, the nearest first, as
+// far as the environments say; served: it also descends from what a program of agents
+// started that is of no one session, as servers of tools are.
+func (a *app) startedBy() (sessions []stint.ID, served bool) {
+	from := []string{a.getenv("STINT_SESSION")}
+	for _, p := range proc.Ancestors(os.Getpid()) {
+		id, known := proc.Getenv(p.Pid, "STINT_SESSION")
+		from = append(from, id)
+		served = served || !known && proc.IsGuard(p.Pid)
+	}
+	for _, text := range from {
+		if id, err := stint.ParseID(text); err == nil && !id.IsZero() && !slices.Contains(sessions, id) {
+			sessions = append(sessions, id)
+		}
+	}
+	return sessions, served
 }

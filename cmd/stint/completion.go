@@ -110,6 +110,8 @@ func (a *app) completeRest(c *cobra.Command) {
 		case "output":
 			values = strings.FieldsFunc(f.Usage, func(r rune) bool { return r == ',' || r == ' ' })
 			values = slices.DeleteFunc(values, func(s string) bool { return s == "or" })
+		case "print-config":
+			values = strings.Fields(mcpClients)
 		case "sort":
 			values = []string{string(view.ByWait), string(view.ByCost), string(view.ByAge), string(view.ByName)}
 		case "priority":

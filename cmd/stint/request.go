@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,7 +53,7 @@ func (o *requestOptions) flags(f *pflag.FlagSet) {
 
 // request makes a session's request of the flags; base is the agent's limits.
 func (o *requestOptions) request(a *app, agent engine.Agent) (engine.Request, error) {
-	r := engine.Request{Agent: agent, Name: o.name, Actor: a.actor(), Dedupe: o.dedupe}
+	r := engine.Request{Agent: agent, Name: o.name, Actor: a.starter(), Dedupe: o.dedupe}
 	var err error
 	if r.Input, err = o.input(a); err != nil {
 		return r, err
@@ -75,23 +77,30 @@ func (o *requestOptions) labelled(agent map[string]string) (map[string]string, e
 		if !ok || k == "" {
 			return nil, usage(fmt.Errorf("--label %q is not key=value", l))
 		}
-		if err := config.CheckLabel(k, v); err != nil {
-			return nil, err
-		}
 		if _, twice := own[k]; twice {
 			return nil, usage(fmt.Errorf("--label %s is given twice", k))
 		}
 		own[k] = v
 	}
-	for k, v := range agent {
-		if _, ok := own[k]; !ok {
-			own[k] = v
+	return merged(own, agent)
+}
+
+// merged returns the labels own, and those of the agent that they do not replace.
+func merged(own, agent map[string]string) (map[string]string, error) {
+	all := maps.Clone(agent)
+	if all == nil {
+		all = map[string]string{}
+	}
+	for _, k := range slices.Sorted(maps.Keys(own)) {
+		if err := config.CheckLabel(k, own[k]); err != nil {
+			return nil, err
 		}
+		all[k] = own[k]
 	}
-	if len(own) > config.MaxLabels {
-		return nil, usage(fmt.Errorf("%d labels are too many; a session has at most %d", len(own), config.MaxLabels))
+	if len(all) > config.MaxLabels {
+		return nil, usage(fmt.Errorf("%d labels are too many; a session has at most %d", len(all), config.MaxLabels))
 	}
-	return own, nil
+	return all, nil
 }
 
 func (o *requestOptions) limits(agent engine.Agent) (*stint.Limits, error) {
@@ -171,6 +180,15 @@ func (o *requestOptions) input(a *app) ([]byte, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// starter is who asks for a session: the session that this process descends from, else
+// the person who gave the command.
+func (a *app) starter() stint.Actor {
+	if from, _ := a.startedBy(); len(from) > 0 {
+		return stint.Actor("session:" + from[0].String())
+	}
+	return a.actor()
 }
 
 // actor is the person who gave the command.

