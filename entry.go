@@ -39,7 +39,7 @@ const (
 )
 
 // Actor is who caused an entry: "engine", "agent", "policy", "human:NAME",
-// "schedule:NAME", "hook:NAME", "session:ID".
+// "schedule:NAME", "hook:NAME", "session:ID", "mcp:USER/CLIENT".
 type Actor string
 
 // The actors without a name.

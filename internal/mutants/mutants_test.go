@@ -33,6 +33,7 @@ func table() []mutant {
 		accessMutants(),
 		guardMutants(),
 		streamMutants(),
+		doorMutants(),
 	)
 }
 
