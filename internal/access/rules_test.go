@@ -262,3 +262,41 @@ func TestWhoIsLocal(t *testing.T) {
 		}
 	}
 }
+
+// docs/access.md says what the code does.
+func TestTheDocumentIsRight(t *testing.T) {
+	b, err := os.ReadFile("../../docs/access.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(b)
+	for _, s := range access.Scopes() {
+		want := []string{""}
+		for _, r := range access.Roles() {
+			cell := ""
+			if slices.Contains(r.Scopes(), s) {
+				cell = "yes"
+			}
+			want = append(want, cell)
+		}
+		i := strings.Index(page, "\n| `"+string(s)+"` ")
+		if i < 0 {
+			t.Errorf("%s has no row", s)
+			continue
+		}
+		row, _, _ := strings.Cut(page[i+1:], "\n")
+		cells := strings.Split(strings.Trim(row, "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if !slices.Equal(cells[1:], want[1:]) {
+			t.Errorf("%s: the roles are %q, want %q", s, cells[1:], want[1:])
+		}
+	}
+	_, text := mint(t, access.Spec{Kind: access.User, Role: access.Viewer}, 1)
+	for _, want := range []string{"\n    " + access.Pattern + "\n", "\n    " + text + "\n"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("it does not have%s", want)
+		}
+	}
+}
