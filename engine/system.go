@@ -27,6 +27,7 @@ type System struct {
 
 	mu    sync.Mutex
 	state map[string]json.RawMessage // what all notes come to, by section
+	keys  map[[2]string]bool         // on their way into the store
 	since int                        // notes since the newest that has it; many, if it is not known
 }
 
@@ -85,7 +86,7 @@ func (e *Engine) System(ctx context.Context, lost func(error)) (*System, error) 
 		stop()
 		return nil, err
 	}
-	s := &System{store: e.store, stop: stop, state: state, since: stateEvery}
+	s := &System{store: e.store, stop: stop, state: state, keys: map[[2]string]bool{}, since: stateEvery}
 	s.w = &writer{ctx: context.WithoutCancel(e.ctx), store: e.store, lease: leases[0], s: row.Session, sending: make(chan struct{}, 1),
 		lost: func(err error) { stop(); lost(err) }}
 	s.wg.Go(func() { s.renew(life, e.opt.TTL) })
@@ -136,7 +137,7 @@ type Note struct {
 // finding it stays quick.
 const stateEvery = 500
 
-// Record writes n and returns once it is durable.
+// Record writes n and returns once it is durable. Several at once share commits.
 func (s *System) Record(ctx context.Context, n Note) error {
 	d := journal.Recorded{What: n.What, Name: n.Name, Reason: n.Reason}
 	if n.Data != nil {
@@ -145,12 +146,26 @@ func (s *System) Record(ctx context.Context, n Note) error {
 			return stint.Internal.Errorf("system", "what is to be recorded is no JSON: %v", err)
 		}
 	}
+	err := s.add(ctx, n, d)
+	if err == nil || stint.CodeOf(err) == stint.Conflict { // what has the key may be on its way
+		err = errors.Join(err, s.w.wait())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range n.Keys {
+		delete(s.keys, [2]string{k.Scope, k.Name}) // whoever has it, it is in the store now, or will never be
+	}
+	return err
+}
+
+// add makes the entries of n and hands them over.
+func (s *System) add(ctx context.Context, n Note, d journal.Recorded) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range n.Keys { // a batch that the store refuses would end the right to write
 		if old, err := s.store.Keys(ctx, stint.Key{Scope: k.Scope, Name: k.Name}, 1); err != nil {
 			return err
-		} else if len(old) > 0 {
+		} else if len(old) > 0 || s.keys[[2]string{k.Scope, k.Name}] {
 			return stint.Conflict.Errorf("system", "the %s %q is recorded already", k.Scope, k.Name)
 		}
 	}
@@ -176,7 +191,11 @@ func (s *System) Record(ctx context.Context, n Note) error {
 	s.w.mu.Lock()
 	s.w.batch.Keys = append(s.w.batch.Keys, n.Keys...)
 	s.w.mu.Unlock()
-	return s.w.sync()
+	for _, k := range n.Keys {
+		s.keys[[2]string{k.Scope, k.Name}] = true
+	}
+	s.w.flush(false)
+	return nil
 }
 
 // State returns a section of the state, nil if there is none.
