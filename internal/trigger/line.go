@@ -1,0 +1,75 @@
+package trigger
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"time"
+
+	"github.com/stint-dev/stint"
+)
+
+// occurrences is the scope of the lines of schedules.
+const occurrences = "occurrence"
+
+// lineLife is how long a line of a ledger is kept.
+const lineLife = 400 * 24 * time.Hour
+
+// Occurrence is a line of a schedule's ledger: what became of one nominal time, or of
+// several with one fate.
+type Occurrence struct {
+	Schedule string    `json:"schedule"`
+	Outcome  Outcome   `json:"outcome"`
+	From     time.Time `json:"from"` // the first nominal time
+	To       time.Time `json:"to"`   // the last one
+	Count    int64     `json:"count"`
+	Reason   string    `json:"reason,omitempty"`
+	Detail   string    `json:"detail,omitempty"` // for people
+	Manual   bool      `json:"manual,omitempty"` // somebody fired it: no time was due
+	By       string    `json:"by,omitempty"`     // who did
+	Session  stint.ID  `json:"session,omitzero"`
+}
+
+// line is the ledger's line of o, which expires a good year after now.
+func (o Occurrence) line(id string, now time.Time) stint.Key {
+	note, _ := json.Marshal(o) // it has nothing that JSON has not
+	name := o.Schedule + "@" + o.To.UTC().Format(time.RFC3339)
+	if o.Manual {
+		name = o.Schedule + "!" + id
+	}
+	return stint.Key{Scope: occurrences, Name: name, Source: o.Schedule, At: o.To, Note: note, Expires: now.Add(lineLife), Digest: sha256.Sum256([]byte(name))}
+}
+
+// occurrenceOf reads a line.
+func occurrenceOf(k stint.Key) (Occurrence, error) {
+	var o Occurrence
+	if err := json.Unmarshal(k.Note, &o); err != nil {
+		return o, stint.Corrupt.Errorf("schedule", "the line %q of the ledger cannot be read: %v", k.Name, err)
+	}
+	if k.Ref != "" {
+		id, err := stint.ParseID(k.Ref)
+		if err != nil {
+			return o, err
+		}
+		o.Session = id
+	}
+	return o, nil
+}
+
+// History returns the newest occurrences of a schedule, at most limit; before, if it is
+// not zero, is the last one of the page before.
+func History(ctx context.Context, r stint.Reader, schedule string, before time.Time, limit int) ([]Occurrence, error) {
+	keys, err := r.Keys(ctx, stint.Key{Scope: occurrences, Source: schedule, At: before}, limit)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Occurrence, 0, len(keys))
+	for _, k := range keys {
+		o, err := occurrenceOf(k)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}

@@ -1,0 +1,413 @@
+package trigger
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/faultpoint"
+)
+
+// Schedule is a schedule as a server runs it.
+type Schedule struct {
+	Name   string
+	Timing Timing
+	Policy Policy
+	// Request says what session a time leads to. Name, Trigger, Actor and Keys are filled
+	// in if they are empty.
+	Request func() (engine.Request, error)
+	// Gate is asked before: no session is made if it is false or fails, and what it says
+	// is recorded. nil: there is no condition.
+	Gate func(ctx context.Context) (open bool, says string, err error)
+}
+
+// Parked says who paused a schedule, when and why.
+type Parked struct {
+	At     time.Time   `json:"at"`
+	By     stint.Actor `json:"by"`
+	Reason string      `json:"reason,omitempty"`
+}
+
+// Held is what the system journal knows of a schedule.
+type Held struct {
+	Timing Timing    `json:"timing"`
+	Since  time.Time `json:"since"` // times up to it are not this schedule's: it began, or was changed, then
+	Paused *Parked   `json:"paused,omitempty"`
+	// Resumed is when a pause ended last: sessions before it do not count as failed in a
+	// row.
+	Resumed time.Time `json:"resumed,omitzero"`
+	// Ahead says that the clock was wrong once: lines of the future do not count.
+	Ahead bool `json:"ahead,omitempty"`
+}
+
+// tooFar is how far in the future a line may be. Beyond it the clock was wrong when the
+// line was written, or it is now.
+const tooFar = 24 * time.Hour
+
+// section is the part of the system journal's state that is of schedules.
+const section = "schedules"
+
+// ReadHeld returns what a section of the system journal's state says of schedules.
+func ReadHeld(raw json.RawMessage) (map[string]Held, error) {
+	all := map[string]Held{}
+	if len(raw) == 0 {
+		return all, nil
+	}
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return nil, stint.Corrupt.Errorf("schedule", "what the system journal says of schedules cannot be read: %v", err)
+	}
+	return all, nil
+}
+
+// Scheduler makes sessions of the times of schedules. There is one in a store, with the
+// server that has the system journal. Its methods may be called from any goroutine.
+type Scheduler struct {
+	engine *engine.Engine
+	system *engine.System
+	store  stint.Store
+	log    *slog.Logger
+	kick   chan struct{}
+
+	gates sync.WaitGroup
+
+	mu   sync.Mutex
+	up   time.Time // since when it looks
+	held map[string]Held
+	all  map[string]*timed
+}
+
+// timed is a schedule and what is known of it.
+type timed struct {
+	Schedule
+	times Times
+	since time.Time  // what is after it has no line
+	open  []stint.ID // sessions that may be open
+	next  time.Time  // when to look again; zero: no time comes
+	read  bool       // since and open were read from the store
+	asks  bool       // its condition is being asked
+}
+
+// NewScheduler makes a scheduler without schedules. log may be nil.
+func NewScheduler(e *engine.Engine, system *engine.System, store stint.Store, log *slog.Logger) (*Scheduler, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	held, err := ReadHeld(system.State(section))
+	if err != nil {
+		return nil, err
+	}
+	return &Scheduler{engine: e, system: system, store: store, log: log, kick: make(chan struct{}, 1), held: held, all: map[string]*timed{}, up: faultpoint.Now()}, nil
+}
+
+// Set replaces all schedules. A time of a schedule that is new, or due at other times
+// than before, leads to a session only if it comes after now; times of the old one that
+// have no line yet get one that says so.
+func (s *Scheduler) Set(ctx context.Context, all []Schedule) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, next := faultpoint.Now(), map[string]*timed{}
+	for _, sc := range all {
+		times, err := sc.Timing.Times()
+		if err != nil {
+			return err
+		}
+		t := &timed{Schedule: sc, times: times}
+		if old := s.all[sc.Name]; old != nil && old.Timing == sc.Timing {
+			t.since, t.open, t.read = old.since, old.open, old.read
+		}
+		next[sc.Name] = t
+	}
+	for _, sc := range all {
+		was, known := s.held[sc.Name]
+		if known && was.Timing == sc.Timing {
+			continue
+		}
+		what := "schedule.added"
+		if known {
+			what = "schedule.changed"
+			if err := s.close(ctx, sc.Name, was, now); err != nil {
+				return err
+			}
+		}
+		is := Held{Timing: sc.Timing, Since: now, Paused: was.Paused}
+		if err := s.note(ctx, engine.Note{What: what, Name: sc.Name, Data: sc.Timing}, &is); err != nil {
+			return err
+		}
+	}
+	for name, was := range s.held {
+		if next[name] != nil {
+			continue
+		}
+		if err := s.close(ctx, name, was, now); err != nil {
+			return err
+		}
+		if err := s.note(ctx, engine.Note{What: "schedule.removed", Name: name}, nil); err != nil {
+			return err
+		}
+	}
+	s.all = next
+	s.poke()
+	return nil
+}
+
+// close records the times of a schedule that is no longer, or no longer so.
+func (s *Scheduler) close(ctx context.Context, name string, was Held, now time.Time) error {
+	times, err := was.Timing.Times()
+	if err != nil {
+		return nil //nolint:nilerr // an older program could read it: nothing can be said of its times
+	}
+	t := &timed{Schedule: Schedule{Name: name}, times: times}
+	if err := s.read(ctx, t); err != nil {
+		return err
+	}
+	reason := Edited
+	if was.Paused != nil {
+		reason = Paused
+	}
+	return s.gap(ctx, t, now, reason)
+}
+
+// gap records that the times of t that have no line and are not after upto led to
+// nothing.
+func (s *Scheduler) gap(ctx context.Context, t *timed, upto time.Time, reason string) error {
+	last, ok := t.times.Prev(upto)
+	if !ok || !last.After(t.since) {
+		return nil
+	}
+	d := Gap(t.times, t.since, last, reason)
+	if reason == Paused {
+		d.Outcome = Skipped
+	}
+	return s.without(ctx, t, d, "")
+}
+
+// note records n and what is held of its schedule after it; nil: nothing any more. The
+// lock is held.
+func (s *Scheduler) note(ctx context.Context, n engine.Note, is *Held) error {
+	next := map[string]Held{}
+	for name, h := range s.held {
+		next[name] = h
+	}
+	if is == nil {
+		delete(next, n.Name)
+	} else {
+		next[n.Name] = *is
+	}
+	raw, err := json.Marshal(next)
+	if err != nil {
+		return stint.Internal.Errorf("schedule", "what is held of schedules is no JSON: %v", err)
+	}
+	n.Section, n.State = section, raw
+	if err := s.system.Record(ctx, n); err != nil {
+		return err
+	}
+	s.held = next
+	return nil
+}
+
+// read finds out what is known of t.
+func (s *Scheduler) read(ctx context.Context, t *timed) error {
+	since, open := s.held[t.Name].Since, []stint.ID(nil)
+	before, found := stint.Key{Scope: occurrences, Source: t.Name}, false
+	for !found {
+		keys, err := s.store.Keys(ctx, before, 50)
+		if err != nil {
+			return err
+		}
+		for _, k := range keys {
+			o, err := occurrenceOf(k)
+			if err != nil {
+				return err
+			}
+			if !o.Session.IsZero() {
+				open = append(open, o.Session)
+			}
+			if ahead := o.To.After(faultpoint.Now().Add(tooFar)); !o.Manual && !found && !(ahead && s.held[t.Name].Ahead) {
+				found = true
+				if o.To.After(since) {
+					since = o.To
+				}
+			}
+			before.At, before.Name = k.At, k.Name
+		}
+		if len(keys) < 50 {
+			break
+		}
+	}
+	slices.Reverse(open)
+	t.since, t.open, t.read = since, open, true
+	return nil
+}
+
+// poke makes Run look again soon, as after a message or a session's end.
+func (s *Scheduler) poke() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// lookEvery is how often the clock on the wall is looked at, however far away the next
+// time is: it may be set, and a machine may sleep.
+const lookEvery = Late / 2
+
+// Run makes sessions until ctx ends. It returns early only when it cannot record any
+// more.
+func (s *Scheduler) Run(ctx context.Context) error {
+	defer s.gates.Wait()
+	for {
+		wait, err := s.look(ctx)
+		if err != nil && ctx.Err() == nil {
+			if stint.CodeOf(err) == stint.Fenced {
+				return err
+			}
+			s.log.Warn("schedules", "error", err)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-s.kick:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// look does all that is due, and returns how long nothing will be.
+func (s *Scheduler) look(ctx context.Context) (time.Duration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wait, first := lookEvery, error(nil)
+	for _, t := range s.all {
+		if s.held[t.Name].Paused != nil || t.asks {
+			continue
+		}
+		if err := s.due(ctx, t); err != nil {
+			if first == nil {
+				first = err
+			}
+			wait = min(wait, time.Second)
+			continue
+		}
+		if !t.next.IsZero() {
+			wait = min(wait, max(t.next.Sub(faultpoint.Now()), 0))
+		}
+		if t.Policy.Overlap == Queue && len(t.open) > 0 {
+			wait = min(wait, time.Second) // for the end of a session
+		}
+	}
+	return wait, first
+}
+
+// due does what is due of one schedule.
+func (s *Scheduler) due(ctx context.Context, t *timed) error {
+	if !t.read {
+		if err := s.read(ctx, t); err != nil {
+			return err
+		}
+	}
+	now := faultpoint.Now()
+	if t.since.After(now.Add(tooFar)) {
+		is := s.held[t.Name]
+		is.Paused = &Parked{At: now, By: stint.ByEngine, Reason: "its newest occurrence is of " + t.since.UTC().Format(time.RFC3339) +
+			": the clock was wrong then, or it is now; set it right, then resume"}
+		return s.note(ctx, engine.Note{What: "schedule.paused", Name: t.Name, Reason: is.Paused.Reason}, &is)
+	}
+	at := Standing{Name: t.Name, Since: t.since, Up: s.up}
+	ds, next := Decide(t.times, t.Policy, at, now)
+	if t.next = next; len(ds) == 0 { // most looks end here, without a question to the store
+		return nil
+	}
+	if err := s.stillOpen(ctx, t); err != nil {
+		return err
+	}
+	at.Open = t.open
+	ds, _ = Decide(t.times, t.Policy, at, now)
+	for _, d := range ds {
+		if err := s.do(ctx, t, d); err != nil {
+			return err
+		}
+		if s.held[t.Name].Paused != nil || t.asks {
+			return nil
+		}
+	}
+	return nil
+}
+
+// stillOpen forgets the sessions of t that have ended.
+func (s *Scheduler) stillOpen(ctx context.Context, t *timed) error {
+	var open []stint.ID
+	for _, id := range t.open {
+		row, err := s.store.Session(ctx, id)
+		switch {
+		case stint.CodeOf(err) == stint.NotFound && err != nil:
+		case err != nil:
+			return err
+		case !row.Session.Status.Ended():
+			open = append(open, id)
+		}
+	}
+	t.open = open
+	return nil
+}
+
+// do does what was decided.
+func (s *Scheduler) do(ctx context.Context, t *timed, d Decision) error {
+	if d.Outcome != Ran {
+		return s.without(ctx, t, d, "")
+	}
+	if bad, err := s.bad(ctx, t); err != nil {
+		return err
+	} else if bad {
+		return nil
+	}
+	if t.Gate == nil {
+		return s.run(ctx, t, d)
+	}
+	t.asks = true // it may take its time, and the other schedules do not wait for it
+	s.gates.Go(func() {
+		open, says, err := t.Gate(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		defer s.poke()
+		t.asks = false
+		switch {
+		case ctx.Err() != nil: // the server ends, and its successor asks again
+			return
+		case err != nil:
+			d.Outcome, d.Reason = Skipped, Condition
+			err = s.without(ctx, t, d, err.Error())
+		case !open:
+			d.Outcome, d.Reason = Skipped, Condition
+			err = s.without(ctx, t, d, says)
+		default:
+			err = s.run(ctx, t, d)
+		}
+		if err != nil {
+			s.log.Warn("schedules", "schedule", t.Name, "error", err)
+		}
+	})
+	return nil
+}
+
+// run makes the session of a time that leads to one.
+func (s *Scheduler) run(ctx context.Context, t *timed, d Decision) error {
+	for _, id := range d.Stop {
+		if err := s.stop(ctx, t, id); err != nil {
+			return err
+		}
+	}
+	_, err := s.begin(ctx, t, Occurrence{Schedule: t.Name, Outcome: Ran, From: d.From, To: d.To, Count: 1}, "")
+	if err == nil || stint.CodeOf(err) == stint.Unavailable || ctx.Err() != nil {
+		return err
+	}
+	d.Outcome, d.Reason = Missed, Failed // it will not be better the next time
+	return s.without(ctx, t, d, err.Error())
+}
