@@ -144,17 +144,21 @@ func (a *app) agentValidateCommand() *cobra.Command {
 			}
 			if a.json {
 				return a.printJSON(struct {
-					Schema string `json:"schema"`
-					Path   string `json:"path"`
-					Agents int    `json:"agents"`
-					Hooks  int    `json:"hooks"`
-				}{"stint.validate/1", file.Path, len(file.Agents), len(file.Hooks)})
+					Schema    string `json:"schema"`
+					Path      string `json:"path"`
+					Agents    int    `json:"agents"`
+					Hooks     int    `json:"hooks"`
+					Schedules int    `json:"schedules"`
+				}{"stint.validate/1", file.Path, len(file.Agents), len(file.Hooks), len(file.Schedules)})
 			}
-			hooks := ""
-			if len(file.Hooks) > 0 {
-				hooks = ", " + counted(len(file.Hooks), "hook")
+			more := ""
+			if n := len(file.Hooks); n > 0 {
+				more += ", " + counted(n, "hook")
 			}
-			a.printf("%s is sound: %s%s\n", term.Escape(file.Path), counted(len(file.Agents), "agent"), hooks)
+			if n := len(file.Schedules); n > 0 {
+				more += ", " + counted(n, "schedule")
+			}
+			a.printf("%s is sound: %s%s\n", term.Escape(file.Path), counted(len(file.Agents), "agent"), more)
 			return nil
 		},
 	}

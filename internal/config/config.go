@@ -32,6 +32,7 @@ type File struct {
 	Concurrency int                   // sessions at once, 1 to 10,000
 	Agents      map[string]Agent      // by name; may be empty
 	Hooks       map[string]*hook.Hook // by name; may be empty
+	Schedules   map[string]Schedule   // by name; may be empty
 
 	providers map[string]Provider // with those that are built in, by name
 }

@@ -24,6 +24,9 @@ func KnownKeys() map[string][]string {
 		"hook":       keys(d.hookMembers(&hook.Definition{})),
 		"hmac":       keys(d.hmacMembers(&hook.HMAC{})),
 		"hookLimits": keys(d.hookLimitMembers(&hook.Limits{})),
+		"schedule":   keys(d.scheduleMembers(&Schedule{}, nil)),
+		"catchUp":    keys(d.catchUpMembers(&Schedule{})),
+		"when":       keys(d.whenMembers(&When{})),
 		"override":   keys(d.overrideMembers(&ToolRule{})),
 	}
 	for _, kind := range kinds() {

@@ -12,9 +12,10 @@ import (
 	"github.com/stint-dev/stint/internal/hook"
 )
 
-// LoadServing is [Load] for a server, which goes on with what is sound: hooks that have
-// something wrong are left out of the file, and bad has an error for each, by name, as
-// [Load] would have given it. What is wrong elsewhere is an error as of [Load].
+// LoadServing is [Load] for a server, which goes on with what is sound: hooks and
+// schedules that have something wrong are left out of the file, and bad has an error for
+// each, under hooks.NAME or schedules.NAME, as [Load] would have given it. What is wrong
+// elsewhere is an error as of [Load].
 func LoadServing(path string) (f *File, bad map[string]error, err error) {
 	abs, b, err := open(path)
 	if err != nil {
@@ -28,12 +29,23 @@ func LoadServing(path string) (f *File, bad map[string]error, err error) {
 	}
 	d.file(root, f)
 	bad = map[string]error{}
-	if hooks := valueOf(root, "hooks"); hooks != nil {
-		for _, p := range hooks.pairs {
-			if err := d.src.take(d.at("hooks", p.key)).err(); err != nil {
-				bad[p.key.text] = err
+	for _, part := range []string{"hooks", "schedules"} {
+		section := valueOf(root, part)
+		if section == nil {
+			continue
+		}
+		for _, p := range section.pairs {
+			at := d.at(part, p.key)
+			err := d.src.take(at).err()
+			switch {
+			case err == nil:
+				continue
+			case part == "hooks":
 				delete(f.Hooks, p.key.text)
+			default:
+				delete(f.Schedules, p.key.text)
 			}
+			bad[part+"."+p.key.text] = err
 		}
 	}
 	if err := d.src.err(); err != nil {

@@ -75,21 +75,25 @@ func TestLoadServing(t *testing.T) {
   good.bad: {agent: a, scheme: none, key: x}
 agents:
   a: {kind: exec, command: [a]}
+schedules:
+  good: {agent: a, every: 5m}
+  never: {agent: a, cron: 0 0 31 2 *, zone: UTC}
 `
 	path := written(t, text)
 	f, bad, err := config.LoadServing(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if names := slices.Sorted(maps.Keys(f.Hooks)); !slices.Equal(names, []string{"good", "good.2"}) || f.Path != path || len(f.Agents) != 1 {
+	if names := slices.Sorted(maps.Keys(f.Hooks)); !slices.Equal(names, []string{"good", "good.2"}) || len(f.Schedules) != 1 || f.Path != path || len(f.Agents) != 1 {
 		t.Errorf("got %v of %+v", names, f)
 	}
-	if names := slices.Sorted(maps.Keys(bad)); !slices.Equal(names, []string{"Odd", "bad", "good.bad", "twice"}) {
+	if names := slices.Sorted(maps.Keys(bad)); !slices.Equal(names, []string{"hooks.Odd", "hooks.bad", "hooks.good.bad", "hooks.twice", "schedules.never"}) {
 		t.Errorf("got %v", bad)
 	}
 	for name, want := range map[string][]string{
-		"bad": {":4:16: hooks.bad.agent: there is no agent b", ":4:39: hooks.bad.when: expected true or false"}, "Odd": {":5:3:", "capital letters"},
-		"twice": {":7:3:", "given twice, first in line 6"}, "good.bad": {":8:43:", "unknown name x"},
+		"hooks.bad": {":4:16: hooks.bad.agent: there is no agent b", ":4:39: hooks.bad.when: expected true or false"}, "hooks.Odd": {":5:3:", "capital letters"},
+		"hooks.twice": {":7:3:", "given twice, first in line 6"}, "hooks.good.bad": {":8:43:", "unknown name x"},
+		"schedules.never": {":13:21:", "it never fires"},
 	} {
 		for _, part := range want {
 			if err := bad[name]; stint.CodeOf(err) != stint.Invalid || !strings.Contains(err.Error(), part) || !strings.Contains(err.Error(), "|") {
@@ -99,7 +103,7 @@ agents:
 	}
 	_, err = config.Load(path)
 	var all *config.Problems
-	if !errors.As(err, &all) || len(all.List) != 5 {
+	if !errors.As(err, &all) || len(all.List) != 6 {
 		t.Errorf("got %v", err)
 	}
 }

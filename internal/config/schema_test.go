@@ -57,7 +57,7 @@ func TestSchemaKeys(t *testing.T) {
 		"mcp":     at(t, second(def("tool")), "properties", "mcp"),
 		"content": second(def("content")),
 	}
-	for _, name := range append(config.KindNames(), "limits", "retry", "provider", "context", "rubric", "result", "execTool", "httpTool", "override", "hook", "hmac", "hookLimits") {
+	for _, name := range append(config.KindNames(), "limits", "retry", "provider", "context", "rubric", "result", "execTool", "httpTool", "override", "hook", "hmac", "hookLimits", "schedule", "catchUp", "when") {
 		sections[name] = def(name)
 	}
 	known := config.KnownKeys()
@@ -172,7 +172,7 @@ func TestSchemaAgrees(t *testing.T) {
 		t.Errorf("the example: %s", why)
 	}
 	for _, name := range []string{"unknown-keys", "types", "types2", "null", "text", "list", "store-path", "store-postgres", "store-empty", "many", "windows",
-		"kinds", "kinds-keys-llm", "kinds-keys-other", "models", "providers", "references", "content", "schemas", "rubric-rules", "tools", "tools-mcp", "tools-exec", "tools-http", "overrides", "http-cli", "hooks", "hooks-list"} {
+		"kinds", "kinds-keys-llm", "kinds-keys-other", "models", "providers", "references", "content", "schemas", "rubric-rules", "tools", "tools-mcp", "tools-exec", "tools-http", "overrides", "http-cli", "hooks", "hooks-list", "schedules", "schedules2"} {
 		if why := validate(files(t, "bad")[name]); why == "" {
 			t.Errorf("bad/%s: the schema takes it", name)
 		}
@@ -265,6 +265,14 @@ func (c *validator) keyword(s object, keyword string, arg, v any, path string) s
 		ok = slices.ContainsFunc(arg.([]any), func(e any) bool { return reflect.DeepEqual(e, v) })
 	case "anyOf":
 		ok = slices.ContainsFunc(arg.([]any), func(e any) bool { return c.check(e.(object), v, path) == "" })
+	case "oneOf":
+		fits := 0
+		for _, e := range arg.([]any) {
+			if c.check(e.(object), v, path) == "" {
+				fits++
+			}
+		}
+		ok = fits == 1
 	case "pattern":
 		ok = !isText || regexp.MustCompile(arg.(string)).MatchString(text)
 	case "minLength":

@@ -20,9 +20,12 @@ func (d *decoder) file(n *node, f *File) {
 	}
 	f.providers = d.providers
 	d.section(n, "", "a mapping with the key agents", d.fileMembers(f))
-	// Hooks name agents, in the same way.
+	// Hooks and schedules name agents, in the same way.
 	if h := valueOf(n, "hooks"); h != nil && n.shape == mapping {
 		d.hooks(h, "hooks", f)
+	}
+	if s := valueOf(n, "schedules"); s != nil && n.shape == mapping {
+		d.schedules(s, "schedules", f)
 	}
 }
 
@@ -32,7 +35,8 @@ func (d *decoder) fileMembers(f *File) []member {
 		{"concurrency", func(n *node, path string) { integer(d, n, path, &f.Concurrency, 1, 10_000, false) }},
 		{"providers", func(*node, string) {}}, // read before all else
 		{"agents", func(n *node, path string) { d.agents(n, path, f) }},
-		{"hooks", func(*node, string) {}}, // read after all else
+		{"hooks", func(*node, string) {}},     // read after all else
+		{"schedules", func(*node, string) {}}, // the same
 	}
 }
 

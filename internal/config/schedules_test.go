@@ -1,0 +1,41 @@
+package config_test
+
+import (
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stint-dev/stint/internal/config"
+)
+
+func TestSchedules(t *testing.T) {
+	f, err := config.Load(filepath.Join("testdata", "good", "schedules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	usual := func(name string, change func(s *config.Schedule)) config.Schedule {
+		s := config.Schedule{Name: name, Agent: "triage", Overlap: "skip", Window: time.Hour, Most: 1}
+		change(&s)
+		return s
+	}
+	want := map[string]config.Schedule{
+		"nightly": {
+			Name: "nightly", Agent: "triage", Cron: "30 2 * * MON-FRI", Zone: "Europe/Berlin", Prompt: "Look at what is new.\n", Labels: map[string]string{"team": "core"},
+			Overlap: "queue", Window: 48 * time.Hour, Most: 5, Jitter: 5 * time.Minute, PauseAfter: 3,
+			When: &config.When{Command: []string{"test", "-s", "inbox"}, Timeout: 5 * time.Second},
+		},
+		"ticks": usual("ticks", func(s *config.Schedule) { s.Cron, s.Zone, s.Window = "@every 1h30m0s", "UTC", 0 }),
+		"seconds": usual("seconds", func(s *config.Schedule) {
+			s.Cron, s.Zone, s.Seconds, s.Overlap = "*/10 * * * * *", "UTC", true, "allow"
+		}),
+		"once": usual("once", func(s *config.Schedule) {
+			s.At = time.Date(2027, 1, 31, 17, 0, 0, 0, time.UTC)
+			s.When = &config.When{URL: "https://example.com/new?for=me", Private: true, Timeout: 30 * time.Second}
+		}),
+		"daily": usual("daily", func(s *config.Schedule) { s.Cron, s.Zone = "@daily", "UTC" }),
+	}
+	if !reflect.DeepEqual(f.Schedules, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", f.Schedules, want)
+	}
+}
