@@ -22,7 +22,7 @@ func (s *Scheduler) begin(ctx context.Context, t *timed, o Occurrence, id string
 	}
 	now := faultpoint.Now()
 	line := o.line(id, now)
-	if r.Trigger = (stint.Trigger{Kind: "schedule", Ref: t.Name, Due: o.To}); o.Manual {
+	if r.Trigger = (stint.Trigger{Kind: "schedule", Ref: t.Name, Due: o.To}); o.Manual && !o.Backfill {
 		r.Trigger.Due = time.Time{}
 	}
 	if r.Actor == "" {
@@ -128,9 +128,10 @@ type Verb string
 
 // The verbs.
 const (
-	Pause  Verb = "schedule.pause"
-	Resume Verb = "schedule.resume"
-	Fire   Verb = "schedule.fire"
+	Pause    Verb = "schedule.pause"
+	Resume   Verb = "schedule.resume"
+	Fire     Verb = "schedule.fire"
+	Backfill Verb = "schedule.backfill"
 )
 
 // Command is the body of a message to the system journal that asks something of a
@@ -139,6 +140,9 @@ type Command struct {
 	Verb     Verb   `json:"verb"`
 	Schedule string `json:"schedule"`
 	Reason   string `json:"reason,omitempty"`
+	// From and To bound the times of Backfill, both included.
+	From time.Time `json:"from,omitzero"`
+	To   time.Time `json:"to,omitzero"`
 }
 
 // Obey does what a message to the system journal asks, and takes it. known is false for
@@ -169,6 +173,8 @@ func (s *Scheduler) Obey(ctx context.Context, m *stint.Message) (known bool, err
 		return refuse("it is not paused")
 	case c.Verb == Resume:
 		return true, s.resume(ctx, t, is, m, c.Reason)
+	case c.Verb == Backfill:
+		return true, s.backfill(ctx, t, c, m)
 	case c.Verb == Fire:
 		_, err := s.begin(ctx, t, Occurrence{Schedule: t.Name, Outcome: Ran, From: now, To: now, Count: 1, Manual: true, By: string(m.From), Detail: clip(c.Reason, 500)}, m.ID)
 		if err != nil {

@@ -24,9 +24,10 @@ type Occurrence struct {
 	To       time.Time `json:"to"`   // the last one
 	Count    int64     `json:"count"`
 	Reason   string    `json:"reason,omitempty"`
-	Detail   string    `json:"detail,omitempty"` // for people
-	Manual   bool      `json:"manual,omitempty"` // somebody fired it: no time was due
-	By       string    `json:"by,omitempty"`     // who did
+	Detail   string    `json:"detail,omitempty"`   // for people
+	Manual   bool      `json:"manual,omitempty"`   // somebody fired it: no time was due
+	Backfill bool      `json:"backfill,omitempty"` // somebody had a time of the past made good; with Manual
+	By       string    `json:"by,omitempty"`       // who did
 	Session  stint.ID  `json:"session,omitzero"`
 }
 

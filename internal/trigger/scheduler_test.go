@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/ident"
 	"github.com/stint-dev/stint/internal/trigger"
 	"github.com/stint-dev/stint/store/mem"
 	"github.com/stint-dev/stint/store/storetest"
@@ -101,17 +102,21 @@ func (s *shop) until(clock string) {
 }
 
 // ask sends a command, as a person does, and has the server obey.
-func (s *shop) ask(verb trigger.Verb, name string) {
+func (s *shop) ask(verb trigger.Verb, name string, more ...func(c *trigger.Command)) {
 	s.Helper()
+	c := trigger.Command{Verb: verb, Schedule: name, Reason: "because"}
+	for _, change := range more {
+		change(&c)
+	}
 	id, err := engine.SystemJournal(s.Context(), s.store)
 	if err != nil {
 		s.Fatal(err)
 	}
-	body, err := json.Marshal(trigger.Command{Verb: verb, Schedule: name, Reason: "because"})
+	body, err := json.Marshal(c)
 	if err != nil {
 		s.Fatal(err)
 	}
-	if err := s.store.Send(s.Context(), id, stint.Message{ID: fmt.Sprint("m", time.Now().UnixNano()), Kind: stint.Prompt, From: "human:ben", Body: body}); err != nil {
+	if err := s.store.Send(s.Context(), id, stint.Message{ID: ident.New().String(), Kind: stint.Prompt, From: "human:ben", Body: body}); err != nil {
 		s.Fatal(err)
 	}
 	in, err := s.sys.Inbox(s.Context())
@@ -139,7 +144,10 @@ func (s *shop) ledger(name string) string {
 		if o.Count != 1 {
 			line += fmt.Sprintf("..%s x%d", o.To.UTC().Format("15:04"), o.Count)
 		}
-		if o.Manual {
+		switch {
+		case o.Backfill:
+			line += " made good"
+		case o.Manual:
 			line += " by hand"
 		}
 		if o.Reason != "" {
@@ -153,7 +161,7 @@ func (s *shop) ledger(name string) string {
 			if err != nil {
 				s.Error(err)
 			}
-			if tr := row.Session.Trigger; tr.Kind != "schedule" || tr.Ref != name || tr.Due.Equal(o.To) == o.Manual {
+			if tr := row.Session.Trigger; tr.Kind != "schedule" || tr.Ref != name || tr.Due.Equal(o.To) == (o.Manual && !o.Backfill) {
 				s.Errorf("%s led to a session with the trigger %+v", line, tr)
 			}
 		}
@@ -272,6 +280,41 @@ func TestEdits(t *testing.T) {
 			}
 			s.until("04:10:00")
 			s.wants("d", "ran 01:00, ran 04:00")
+		},
+	})
+}
+
+// A backfill makes sessions of times that had none, each once.
+func TestBackfill(t *testing.T) {
+	between := func(from, to string) func(c *trigger.Command) {
+		return func(c *trigger.Command) { c.From, c.To = at("2000-01-01 "+from), at("2000-01-01 "+to) }
+	}
+	tell(t, map[string]func(s *shop){
+		"of a time without a server": func(s *shop) {
+			s.serve(s.schedule("h", "0 * * * *"))
+			s.until("01:30:00")
+			s.close()
+			s.until("04:30:00")
+			s.serve(s.schedule("h", "0 * * * *"))
+			s.until("05:30:00")
+			for range 2 {
+				s.ask(trigger.Backfill, "h", between("01:00:00", "05:00:00"))
+			}
+			s.until("05:31:00")
+			s.wants("h", "ran 01:00, ran 02:00 made good, ran 03:00 made good, missed 02:00..03:00 x2 down, ran 04:00, ran 05:00")
+			s.until("06:30:00")
+			s.wants("h", "ran 01:00, ran 02:00 made good, ran 03:00 made good, missed 02:00..03:00 x2 down, ran 04:00, ran 05:00, ran 06:00")
+		},
+		"of what is no stretch of the past, or too long a one": func(s *shop) {
+			s.serve(s.schedule("m", "* * * * *"))
+			s.until("03:30:30")
+			for _, c := range [][2]string{{"01:00:00", "03:31:00"}, {"02:00:00", "01:00:00"}, {"00:30:00", "03:00:00"}} {
+				s.ask(trigger.Backfill, "m", between(c[0], c[1]))
+			}
+			rows, err := s.store.Sessions(s.Context(), stint.Filter{Limit: 1000})
+			if err != nil || len(rows) != 210 {
+				s.Errorf("%d sessions, %v", len(rows), err)
+			}
 		},
 	})
 }
