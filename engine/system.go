@@ -21,6 +21,7 @@ import (
 // from any goroutine.
 type System struct {
 	store stint.Store
+	ttl   time.Duration // of the lease
 	w     *writer
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
@@ -86,7 +87,7 @@ func (e *Engine) System(ctx context.Context, lost func(error)) (*System, error) 
 		stop()
 		return nil, err
 	}
-	s := &System{store: e.store, stop: stop, state: state, keys: map[[2]string]bool{}, since: stateEvery}
+	s := &System{store: e.store, ttl: e.opt.TTL, stop: stop, state: state, keys: map[[2]string]bool{}, since: stateEvery}
 	s.w = &writer{ctx: context.WithoutCancel(e.ctx), store: e.store, lease: leases[0], s: row.Session, sending: make(chan struct{}, 1),
 		lost: func(err error) { stop(); lost(err) }}
 	s.wg.Go(func() { s.renew(life, e.opt.TTL) })
@@ -110,6 +111,16 @@ func (s *System) renew(ctx context.Context, ttl time.Duration) {
 			return
 		}
 	}
+}
+
+// Beat writes to the store, durably: it extends the right to the system journal. An error
+// says that the store does not work, or that the right is lost, which is [stint.Fenced].
+func (s *System) Beat(ctx context.Context) error {
+	lost, err := s.store.Renew(ctx, s.ttl, []stint.Lease{s.w.lease})
+	if err == nil && len(lost) > 0 {
+		return stint.Fenced.Errorf("serve", "another process has the system journal now")
+	}
+	return err
 }
 
 // Close gives the system journal back.

@@ -12,7 +12,7 @@ import (
 
 func (a *app) scheduleCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "schedule", Short: "Show when a schedule would fire",
+		Use: "schedule", Short: "See schedules, pause and fire them, and show when one would fire",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknownCommand(cmd, args)
@@ -20,7 +20,8 @@ func (a *app) scheduleCommand() *cobra.Command {
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(a.scheduleNextCommand())
+	cmd.AddCommand(a.scheduleListCommand(), a.scheduleHistoryCommand(), a.scheduleNextCommand(), a.scheduleBackfillCommand())
+	cmd.AddCommand(a.scheduleOrderCommands()...)
 	return cmd
 }
 

@@ -90,6 +90,7 @@ func layers() []row {
 		{pkg: "internal/view", is: "answers; it gets a Reader, so it cannot write", may: may(root, "journal", "internal/explain", "internal/ident", "internal/term")},
 		{pkg: "internal/mcpserver", is: "sessions as tools of the Model Context Protocol, for other agents", may: may(root, "tool", "internal/ident", "internal/term", "internal/view")},
 		{pkg: "internal/api", is: "HTTP and SSE: reads through view, commands through engine", may: may(root, "engine", "internal/view", "internal/trigger", "internal/access", "internal/access/guard", "internal/problem")},
+		{pkg: "internal/server", is: "the life of a server: where it listens, what it obeys, how it ends", may: may(root, "engine", "internal/access/guard")},
 		{pkg: "internal/web", is: "the dashboard, embedded"},
 		{pkg: "client", is: "the same questions and commands over HTTP", may: may(root)},
 

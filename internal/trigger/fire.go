@@ -163,7 +163,7 @@ func (s *Scheduler) Obey(ctx context.Context, m *stint.Message) (known bool, err
 	}
 	switch {
 	case !held || t == nil:
-		return refuse("there is no such schedule")
+		return refuse("there is no such schedule in the stint.yaml of this server")
 	case c.Verb == Pause && is.Paused != nil:
 		return refuse("it is paused already")
 	case c.Verb == Pause:

@@ -49,8 +49,8 @@ type Held struct {
 // line was written, or it is now.
 const tooFar = 24 * time.Hour
 
-// section is the part of the system journal's state that is of schedules.
-const section = "schedules"
+// Section is the part of the system journal's state that is of schedules.
+const Section = "schedules"
 
 // ReadHeld returns what a section of the system journal's state says of schedules.
 func ReadHeld(raw json.RawMessage) (map[string]Held, error) {
@@ -76,7 +76,6 @@ type Scheduler struct {
 	gates sync.WaitGroup
 
 	mu   sync.Mutex
-	up   time.Time // since when it looks
 	held map[string]Held
 	all  map[string]*timed
 }
@@ -85,6 +84,7 @@ type Scheduler struct {
 type timed struct {
 	Schedule
 	times Times
+	up    time.Time  // since when it is looked at
 	since time.Time  // what is after it has no line
 	open  []stint.ID // sessions that may be open
 	next  time.Time  // when to look again; zero: no time comes
@@ -97,17 +97,18 @@ func NewScheduler(e *engine.Engine, system *engine.System, store stint.Store, lo
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	held, err := ReadHeld(system.State(section))
+	held, err := ReadHeld(system.State(Section))
 	if err != nil {
 		return nil, err
 	}
-	return &Scheduler{engine: e, system: system, store: store, log: log, kick: make(chan struct{}, 1), held: held, all: map[string]*timed{}, up: faultpoint.Now()}, nil
+	return &Scheduler{engine: e, system: system, store: store, log: log, kick: make(chan struct{}, 1), held: held, all: map[string]*timed{}}, nil
 }
 
 // Set replaces all schedules. A time of a schedule that is new, or due at other times
 // than before, leads to a session only if it comes after now; times of the old one that
-// have no line yet get one that says so.
-func (s *Scheduler) Set(ctx context.Context, all []Schedule) error {
+// have no line yet get one that says so. What is broken, by name, stays as it was: a
+// mistake in a file is no wish to end a schedule.
+func (s *Scheduler) Set(ctx context.Context, all []Schedule, broken ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, next := faultpoint.Now(), map[string]*timed{}
@@ -116,11 +117,16 @@ func (s *Scheduler) Set(ctx context.Context, all []Schedule) error {
 		if err != nil {
 			return err
 		}
-		t := &timed{Schedule: sc, times: times}
+		t := &timed{Schedule: sc, times: times, up: now}
 		if old := s.all[sc.Name]; old != nil && old.Timing == sc.Timing {
-			t.since, t.open, t.read = old.since, old.open, old.read
+			t.up, t.since, t.open, t.read = old.up, old.since, old.open, old.read
 		}
 		next[sc.Name] = t
+	}
+	for _, name := range broken {
+		if old := s.all[name]; old != nil {
+			next[name] = old
+		}
 	}
 	for _, sc := range all {
 		was, known := s.held[sc.Name]
@@ -140,7 +146,7 @@ func (s *Scheduler) Set(ctx context.Context, all []Schedule) error {
 		}
 	}
 	for name, was := range s.held {
-		if next[name] != nil {
+		if next[name] != nil || slices.Contains(broken, name) {
 			continue
 		}
 		if err := s.close(ctx, name, was, now); err != nil {
@@ -202,7 +208,7 @@ func (s *Scheduler) note(ctx context.Context, n engine.Note, is *Held) error {
 	if err != nil {
 		return stint.Internal.Errorf("schedule", "what is held of schedules is no JSON: %v", err)
 	}
-	n.Section, n.State = section, raw
+	n.Section, n.State = Section, raw
 	if err := s.system.Record(ctx, n); err != nil {
 		return err
 	}
@@ -320,7 +326,7 @@ func (s *Scheduler) due(ctx context.Context, t *timed) error {
 			": the clock was wrong then, or it is now; set it right, then resume"}
 		return s.note(ctx, engine.Note{What: "schedule.paused", Name: t.Name, Reason: is.Paused.Reason}, &is)
 	}
-	at := Standing{Name: t.Name, Since: t.since, Up: s.up}
+	at := Standing{Name: t.Name, Since: t.since, Up: t.up}
 	ds, next := Decide(t.times, t.Policy, at, now)
 	if t.next = next; len(ds) == 0 { // most looks end here, without a question to the store
 		return nil

@@ -28,6 +28,8 @@ type shop struct {
 	close func()        // ends the server that is there
 	sched *trigger.Scheduler
 	sys   *engine.System
+
+	broken []string // schedules that the next server cannot read
 }
 
 func (s *shop) agent() engine.Agent {
@@ -69,7 +71,7 @@ func (s *shop) serve(all ...trigger.Schedule) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	if err := sched.Set(s.Context(), all); err != nil {
+	if err := sched.Set(s.Context(), all, s.broken...); err != nil {
 		s.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(s.Context())
@@ -267,6 +269,32 @@ func TestEdits(t *testing.T) {
 			s.serve(s.schedule("d", "15 * * * *"))
 			s.until("04:20:00")
 			s.wants("d", "ran 01:00, missed 02:00..03:00 x2 edited, ran 04:15")
+		},
+		"a mistake in it": func(s *shop) {
+			s.serve(s.schedule("d", "0 * * * *"))
+			s.until("01:30:00")
+			if err := s.sched.Set(s.Context(), nil, "d"); err != nil {
+				s.Fatal(err)
+			}
+			s.until("02:30:00") // it goes on as it was
+			s.close()
+			s.serve()
+			s.until("02:31:00")
+			s.wants("d", "ran 01:00, ran 02:00")
+		},
+		"a mistake in it when a server starts": func(s *shop) {
+			s.serve(s.schedule("d", "0 * * * *"))
+			s.until("01:30:00")
+			s.close()
+			s.broken = []string{"d"}
+			s.serve()
+			s.until("03:30:00") // nothing says what to do
+			s.broken = nil
+			if err := s.sched.Set(s.Context(), []trigger.Schedule{s.schedule("d", "0 * * * *")}); err != nil {
+				s.Fatal(err)
+			}
+			s.until("04:10:00")
+			s.wants("d", "ran 01:00, missed 02:00 down, ran 03:00, ran 04:00")
 		},
 		"a schedule that is taken out and put back": func(s *shop) {
 			s.serve(s.schedule("d", "0 * * * *"))

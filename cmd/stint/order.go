@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/internal/server"
+	"github.com/stint-dev/stint/internal/trigger"
+	"github.com/stint-dev/stint/journal"
+)
+
+// answerTime is how long a server may take to do what it is asked.
+const answerTime = 15 * time.Second
+
+// order asks something of the server of a store, by a message to the system journal, and
+// returns what the server recorded. Where no server runs, this process takes its place
+// for as long as that takes; own then makes who obeys. What is refused is
+// [stint.Conflict] with the reason.
+func (a *app) order(ctx context.Context, s *site, body any, own func(v *serving) (server.Obeyer, error)) (journal.Recorded, error) {
+	if err := a.mayOrder(); err != nil {
+		return journal.Recorded{}, err
+	}
+	b, err := json.Marshal(body)
+	if err != nil {
+		return journal.Recorded{}, err
+	}
+	to, err := engine.SystemJournal(ctx, s.store)
+	if err != nil {
+		return journal.Recorded{}, err
+	}
+	row, err := s.store.Session(ctx, to)
+	if err != nil {
+		return journal.Recorded{}, err
+	}
+	m := stint.Message{ID: "order-" + ident.New().String(), Kind: stint.Prompt, From: a.actor(), Body: b}
+	if err := s.store.Send(ctx, to, m); err != nil {
+		return journal.Recorded{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	if err := a.obeyAlone(ctx, s, m.ID, own); err != nil {
+		return journal.Recorded{}, err
+	}
+	return answered(ctx, s, to, row.Session.Head, m.ID)
+}
+
+// mayOrder refuses what comes out of a session: an agent does not change the server that
+// runs it.
+func (a *app) mayOrder() error {
+	sessions, served := a.startedBy()
+	if len(sessions) == 0 && !served {
+		return nil
+	}
+	e := stint.Denied.Errorf("order", "this process was started by an agent, and an agent does not change the server that runs it")
+	e.Hint = "a person does, in a shell of their own"
+	return e
+}
+
+// obeyAlone does what the message asks if nobody serves.
+func (a *app) obeyAlone(ctx context.Context, s *site, id string, own func(v *serving) (server.Obeyer, error)) error {
+	w := s.wire(nil)
+	defer w.close()
+	v := &serving{app: a, site: s, wiring: w, options: &serveOptions{}, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	file, err := a.readApplied()
+	if err != nil {
+		file = &applied{}
+	}
+	err = v.begin(ctx, 0, func(error) {})
+	if stint.CodeOf(err) == stint.Conflict {
+		return nil // somebody serves
+	}
+	if err != nil {
+		return err
+	}
+	v.now.Store(file)
+	err = v.obeyOne(ctx, id, own)
+	return errors.Join(err, v.system.Close(), v.engine.Close())
+}
+
+// obeyOne has one message obeyed.
+func (v *serving) obeyOne(ctx context.Context, id string, own func(v *serving) (server.Obeyer, error)) error {
+	who, err := own(v)
+	if err != nil {
+		return err
+	}
+	in, err := v.system.Inbox(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range in {
+		if in[i].ID == id {
+			_, err = who.Obey(ctx, &in[i])
+			return err
+		}
+	}
+	return nil
+}
+
+// ownScheduler is the scheduler of a process that serves for a moment: it knows the
+// schedules of the stint.yaml here, and leaves all others as they are.
+func ownScheduler(v *serving) (server.Obeyer, error) {
+	file := v.now.Load()
+	held, err := trigger.ReadHeld(v.system.State(trigger.Section))
+	if err != nil {
+		return nil, err
+	}
+	for name := range file.file.Schedules {
+		delete(held, name)
+	}
+	ctx := context.Background()
+	return v.scheduler, v.scheduler.Set(ctx, file.schedules(v.wiring), slices.Collect(maps.Keys(held))...)
+}
+
+// ownTokens are the tokens of a process that serves for a moment.
+func ownTokens(v *serving) (server.Obeyer, error) { return v.tokens, nil }
+
+// answered waits for what a server records of a message.
+func answered(ctx context.Context, s *site, to stint.ID, after stint.Seq, id string) (journal.Recorded, error) {
+	changed := s.store.Changed(ctx)
+	for {
+		es, err := s.store.Entries(ctx, stint.Range{Session: to, After: after, Kinds: []stint.Kind{stint.MessageTaken, stint.SystemRecorded}, Limit: 1000})
+		if err != nil {
+			return journal.Recorded{}, late(ctx, err)
+		}
+		for i := range es[:max(len(es)-1, 0)] {
+			taken, err := journal.Decode[journal.Taken](&es[i])
+			if es[i].Kind != stint.MessageTaken || err != nil || taken.ID != id {
+				continue
+			}
+			done, err := journal.Decode[journal.Recorded](&es[i+1])
+			if err == nil && strings.HasSuffix(done.What, ".refused") {
+				return done, stint.Conflict.Errorf("order", "it was refused: %s", done.Reason)
+			}
+			return done, err
+		}
+		select {
+		case <-ctx.Done():
+			return journal.Recorded{}, late(ctx, ctx.Err())
+		case <-changed:
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// late says that there was no answer in time.
+func late(ctx context.Context, err error) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return err
+	}
+	return &stint.Error{Code: stint.Unavailable, Op: "order", Err: fmt.Errorf("the server did not do it within %v", answerTime),
+		Hint: "it stays in its inbox, and is done when the server gets to it; look at the server's log"}
+}

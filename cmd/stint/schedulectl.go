@@ -1,0 +1,358 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/cron"
+	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/internal/trigger"
+	"github.com/stint-dev/stint/internal/view"
+)
+
+// scheduleItem is a schedule as JSON.
+type scheduleItem struct {
+	Name    string              `json:"name"`
+	Agent   string              `json:"agent,omitempty"` // empty: it is not in the stint.yaml here
+	Timing  trigger.Timing      `json:"timing"`
+	Words   string              `json:"words"` // the timing for people
+	Status  string              `json:"status"`
+	Paused  *trigger.Parked     `json:"paused,omitempty"`
+	Next    time.Time           `json:"next,omitzero"`
+	Last    *trigger.Occurrence `json:"last,omitempty"`
+	Overlap string              `json:"overlap,omitempty"`
+}
+
+// The states of a schedule, in lists.
+const (
+	scheduleOn     = "on"
+	schedulePaused = "paused"
+	scheduleNew    = "not served yet" // no server has taken it up
+	scheduleOver   = "over"           // no time comes any more
+	scheduleWrong  = "wrong here"     // the stint.yaml here has a mistake in it; a server goes on with what it was
+)
+
+// schedules reads what the stint.yaml here and the store say of schedules.
+func (a *app) schedules(ctx context.Context, s *site) ([]scheduleItem, error) {
+	id, err := engine.SystemJournal(ctx, s.store)
+	if err != nil {
+		return nil, err
+	}
+	state, err := engine.SystemState(ctx, s.store, id)
+	if err != nil {
+		return nil, err
+	}
+	held, err := trigger.ReadHeld(state[trigger.Section])
+	if err != nil {
+		return nil, err
+	}
+	here, err := a.readApplied()
+	if err != nil { // the store's schedules are there all the same
+		here = &applied{file: &config.File{}}
+	}
+	names := slices.AppendSeq(slices.Collect(maps.Keys(held)), maps.Keys(here.file.Schedules))
+	slices.Sort(names)
+	var all []scheduleItem
+	for _, name := range slices.Compact(names) {
+		it, err := scheduleItemOf(ctx, s.store, name, here.file.Schedules, held)
+		if err != nil {
+			return nil, err
+		}
+		if here.bad["schedules."+name] != nil {
+			it.Status = scheduleWrong
+		}
+		all = append(all, it)
+	}
+	return all, nil
+}
+
+func scheduleItemOf(ctx context.Context, r stint.Reader, name string, file map[string]config.Schedule, held map[string]trigger.Held) (scheduleItem, error) {
+	c, written := file[name]
+	h, served := held[name]
+	it := scheduleItem{Name: name, Agent: c.Agent, Timing: h.Timing, Status: scheduleOn, Paused: h.Paused, Overlap: c.Overlap}
+	if written {
+		it.Timing = timingOf(&c)
+	}
+	it.Words = timingWords(it.Timing)
+	times, err := it.Timing.Times()
+	if err != nil {
+		return it, err
+	}
+	next, ok := times.Next(time.Now())
+	switch {
+	case !served:
+		it.Status = scheduleNew
+	case h.Paused != nil:
+		it.Status = schedulePaused
+	case !ok:
+		it.Status = scheduleOver
+	default:
+		it.Next = next
+	}
+	last, err := trigger.History(ctx, r, name, time.Time{}, 1)
+	if len(last) > 0 {
+		it.Last = &last[0]
+	}
+	return it, err
+}
+
+// timingWords says when a schedule is due, for people.
+func timingWords(t trigger.Timing) string {
+	if !t.At.IsZero() {
+		return "once, at " + t.At.Local().Format(time.DateTime)
+	}
+	s, err := cron.Parse(t.Cron, cron.Options{Zone: t.Zone, Seconds: t.Seconds})
+	if err != nil {
+		return t.Cron + " in " + t.Zone
+	}
+	return s.Describe()
+}
+
+func (a *app) scheduleListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "ls", Short: "List the schedules: when each fires next, and what came of it last", Args: noArgs,
+		Example: "  stint schedule ls\n  stint schedule ls --json",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.scheduleList(cmd.Context()) },
+	}
+}
+
+func (a *app) scheduleList(ctx context.Context) error {
+	s, err := a.open(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer s.store.Close()
+	items, err := a.schedules(ctx, s)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Schema string         `json:"schema"`
+			Items  []scheduleItem `json:"items"`
+		}{"stint.schedule.list/1", append([]scheduleItem{}, items...)})
+	}
+	if len(items) == 0 {
+		a.printf("There are no schedules. docs/schedules.md says how stint.yaml has them.\n")
+		return nil
+	}
+	rows := make([][]string, 0, len(items))
+	for _, it := range items {
+		rows = append(rows, []string{it.Name, it.Status, nextWords(it), lastWords(it.Last), it.Agent, it.Words})
+	}
+	return view.WriteTable(a.out, a.style(), []string{"SCHEDULE", "STATUS", "NEXT", "LAST", "AGENT", "TIMES"}, rows)
+}
+
+func nextWords(it scheduleItem) string {
+	if it.Next.IsZero() {
+		return "-"
+	}
+	return it.Next.Local().Format(time.DateTime)
+}
+
+func lastWords(o *trigger.Occurrence) string {
+	if o == nil {
+		return "-"
+	}
+	return string(o.Outcome) + " " + o.To.Local().Format(time.DateTime)
+}
+
+// historyItem is a line of a ledger as JSON: the line, and how its session stands.
+type historyItem struct {
+	trigger.Occurrence
+
+	Status stint.Status `json:"status,omitempty"` // of the session
+	Short  string       `json:"short,omitempty"`
+}
+
+func (a *app) scheduleHistoryCommand() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use: "history NAME", Short: "Show what became of each time of a schedule, newest first",
+		Long: `Show the ledger of a schedule. Every time that it was due is in exactly one line: it
+ran, and led to a session; it was skipped, as its policy says; or it was missed, and
+why. A long time without a server is one line.`,
+		Example: "  stint schedule history nightly\n  stint schedule history nightly -n 100 --json",
+		Args:    exactly(1, "one schedule"), ValidArgsFunction: a.completeSchedules,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 || limit > 1000 {
+				return usage(fmt.Errorf("--count is from 1 to 1000, not %d", limit))
+			}
+			return a.scheduleHistory(cmd.Context(), args[0], limit)
+		},
+	}
+	cmd.Flags().IntVarP(&limit, "count", "n", 20, "how many lines")
+	return cmd
+}
+
+func (a *app) scheduleHistory(ctx context.Context, name string, limit int) error {
+	s, err := a.open(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer s.store.Close()
+	if _, err := a.schedule(ctx, s, name); err != nil {
+		return err
+	}
+	lines, err := trigger.History(ctx, s.store, name, time.Time{}, limit)
+	if err != nil {
+		return err
+	}
+	items := []historyItem{}
+	for _, o := range lines {
+		it := historyItem{Occurrence: o}
+		if !o.Session.IsZero() {
+			row, err := s.store.Session(ctx, o.Session)
+			if err != nil && stint.CodeOf(err) != stint.NotFound {
+				return err
+			}
+			it.Status, it.Short = row.Session.Status, row.Short
+		}
+		items = append(items, it)
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Schema   string        `json:"schema"`
+			Schedule string        `json:"schedule"`
+			Items    []historyItem `json:"items"`
+		}{"stint.schedule.history/1", name, items})
+	}
+	if len(items) == 0 {
+		a.printf("Nothing came of %s yet.\n", name)
+		return nil
+	}
+	rows := make([][]string, 0, len(items))
+	for _, it := range items {
+		rows = append(rows, []string{dueWords(it.Occurrence), string(it.Outcome), whyWords(it.Occurrence), it.Short, string(it.Status)})
+	}
+	return view.WriteTable(a.out, a.style(), []string{"DUE", "OUTCOME", "WHY", "SESSION", "STATUS"}, rows)
+}
+
+func dueWords(o trigger.Occurrence) string {
+	due := o.To.Local().Format(time.DateTime)
+	if o.Count > 1 {
+		return o.From.Local().Format(time.DateTime) + " to " + due + ", " + strconv.FormatInt(o.Count, 10) + " times"
+	}
+	return due
+}
+
+func whyWords(o trigger.Occurrence) string {
+	var parts []string
+	switch {
+	case o.Backfill:
+		parts = append(parts, "made good by "+strings.TrimPrefix(o.By, "human:"))
+	case o.Manual:
+		parts = append(parts, "fired by "+strings.TrimPrefix(o.By, "human:"))
+	case o.Reason != "":
+		parts = append(parts, o.Reason)
+	}
+	if o.Detail != "" {
+		parts = append(parts, o.Detail)
+	}
+	return strings.Join(parts, ": ")
+}
+
+// schedule finds one by name.
+func (a *app) schedule(ctx context.Context, s *site, name string) (scheduleItem, error) {
+	all, err := a.schedules(ctx, s)
+	if err != nil {
+		return scheduleItem{}, err
+	}
+	for _, it := range all {
+		if it.Name == name {
+			return it, nil
+		}
+	}
+	e := stint.NotFound.Errorf("schedule", "there is no schedule %q", name)
+	e.Hint = "stint schedule ls lists them"
+	return scheduleItem{}, e
+}
+
+func (a *app) completeSchedules(cmd *cobra.Command, args []string, prefix string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	s, err := a.open(ctx, false)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer s.store.Close()
+	all, _ := a.schedules(ctx, s) // none are offered then
+	for _, it := range all {
+		if strings.HasPrefix(it.Name, prefix) {
+			out = append(out, cobra.CompletionWithDesc(it.Name, it.Words))
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// scheduleOrderCommand is a command that asks something of one schedule.
+func (a *app) scheduleOrderCommand(verb trigger.Verb, use, short, long, example, done string) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use: use + " NAME", Short: short, Long: long, Example: example, Args: exactly(1, "one schedule"), ValidArgsFunction: a.completeSchedules,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.scheduleOrder(cmd.Context(), trigger.Command{Verb: verb, Schedule: args[0], Reason: reason}, done)
+		},
+	}
+	cmd.Flags().StringVarP(&reason, "message", "m", "", "why, for those who look at the history")
+	return cmd
+}
+
+func (a *app) scheduleOrderCommands() []*cobra.Command {
+	return []*cobra.Command{
+		a.scheduleOrderCommand(trigger.Pause, "pause", "Let a schedule begin no sessions",
+			"Let a schedule begin no sessions until it is resumed. What it has begun goes on. The\nreason stands in stint schedule ls --json, and the times of the pause in one line of its history.",
+			`  stint schedule pause nightly -m "release freeze"`, "is paused; stint schedule resume %s lets it go on"),
+		a.scheduleOrderCommand(trigger.Resume, "resume", "Let a schedule go on",
+			"Let a schedule that is paused go on with its next time. What was due meanwhile is\nrecorded as skipped; stint schedule backfill makes it good.",
+			"  stint schedule resume nightly", "goes on; stint schedule ls says when it fires next"),
+		a.scheduleOrderCommand(trigger.Fire, "fire", "Begin a session of a schedule now",
+			"Begin a session of a schedule now, beside its times, whether it is paused or not, and\nwithout its condition.",
+			`  stint schedule fire nightly -m "after the fix"`, "has fired: stint schedule history %s"),
+	}
+}
+
+func (a *app) scheduleOrder(ctx context.Context, c trigger.Command, done string) error {
+	s, err := a.open(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer s.store.Close()
+	if _, err := a.schedule(ctx, s, c.Schedule); err != nil {
+		return err
+	}
+	noted, err := a.order(ctx, s, c, ownScheduler)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		it, err := a.schedule(ctx, s, c.Schedule)
+		if err != nil {
+			return err
+		}
+		return a.printJSON(struct {
+			Schema string `json:"schema"`
+			scheduleItem
+			Done string          `json:"done"`
+			Data json.RawMessage `json:"data,omitempty"`
+		}{"stint.schedule/1", it, noted.What, noted.Data})
+	}
+	if strings.Contains(done, "%s") {
+		done = fmt.Sprintf(done, c.Schedule)
+	}
+	a.printf("%s %s\n", c.Schedule, done)
+	return nil
+}

@@ -1,0 +1,354 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/access"
+	"github.com/stint-dev/stint/internal/access/guard"
+	"github.com/stint-dev/stint/internal/access/keeper"
+	"github.com/stint-dev/stint/internal/server"
+	"github.com/stint-dev/stint/internal/trigger"
+)
+
+// serveOptions are the flags of stint serve.
+type serveOptions struct {
+	addr, socket string
+	cert, key    string
+	hosts        []string
+	behindProxy  bool
+	localAdmin   bool
+	drain        time.Duration
+	patience     time.Duration
+	logFormat    string
+	logLevel     string
+}
+
+// defaultAddr is where a server listens that was not told where.
+const defaultAddr = "127.0.0.1:7878"
+
+func (a *app) serveCommand() *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Run sessions, schedules, hooks and the HTTP API until told to end", Args: noArgs,
+		Long: `Run the sessions of a store, begin those of schedules and hooks, and answer the HTTP
+API. One server serves a store; a second one is refused. Other commands work beside it,
+as they do without.
+
+SIGTERM or Ctrl-C ends it: no loop begins any more, steps under way get the time of
+--drain, and every session goes on from its last checkpoint when a server runs again. A
+second one ends it at once. SIGHUP reads stint.yaml and the certificate again, as stint
+apply does after it has shown what changes; a schedule or hook with a mistake in it is
+told of, and stays as it was.
+
+It listens at 127.0.0.1 and at a socket beside the store. Any other address needs tokens
+(stint token create) and TLS, or --behind-proxy.
+
+Each flag may also be given by the environment: STINT_ADDR, STINT_SOCKET,
+STINT_TLS_CERT, STINT_TLS_KEY, STINT_HOSTS, STINT_BEHIND_PROXY, STINT_LOCAL_ADMIN,
+STINT_DRAIN, STINT_PATIENCE, STINT_LOG_FORMAT and STINT_LOG_LEVEL.`,
+		Example: `  stint serve
+  stint serve --addr 127.0.0.1:0 --log-format json
+  stint serve --addr :7878 --tls-cert cert.pem --tls-key key.pem --host stint.example.com`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.environment(cmd, a.getenv); err != nil {
+				return err
+			}
+			return a.serve(cmd.Context(), &o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.addr, "addr", defaultAddr, "listen at `HOST:PORT`; port 0 takes a free one")
+	f.StringVar(&o.socket, "socket", "", "listen at this Unix socket too (default: stint.sock in the folder beside the store; none: no socket)")
+	f.StringVar(&o.cert, "tls-cert", "", "the `FILE` of a certificate, PEM")
+	f.StringVar(&o.key, "tls-key", "", "the `FILE` of its key, PEM")
+	f.StringSliceVar(&o.hosts, "host", nil, "a `NAME` that the server answers to beside localhost; repeatable")
+	f.BoolVar(&o.behindProxy, "behind-proxy", false, "a proxy with TLS on this machine stands in front")
+	f.BoolVar(&o.localAdmin, "local-admin", false, "programs of this machine need no token though there are tokens")
+	f.DurationVar(&o.drain, "drain", 90*time.Second, "how long steps that may run once only get to end")
+	f.DurationVar(&o.patience, "patience", 5*time.Second, "how long to wait for another server of the store to end")
+	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	return cmd
+}
+
+// environment takes flags that were not given from STINT_ADDR and its like.
+func (o *serveOptions) environment(cmd *cobra.Command, getenv func(string) string) error {
+	for _, name := range strings.Fields("addr socket tls-cert tls-key host behind-proxy local-admin drain patience log-format log-level") {
+		variable := "STINT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		if name == "host" {
+			variable = "STINT_HOSTS"
+		}
+		value := getenv(variable)
+		if value == "" || cmd.Flags().Changed(name) {
+			continue
+		}
+		if err := cmd.Flags().Set(name, value); err != nil {
+			return usage(fmt.Errorf("%s: %w", variable, err))
+		}
+	}
+	if (o.cert == "") != (o.key == "") {
+		return misused(cmd, "--tls-cert and --tls-key belong together")
+	}
+	if o.drain < 0 {
+		return misused(cmd, "--drain is not below zero")
+	}
+	return nil
+}
+
+// logger is the server's log on standard error. Where journald reads it, it says no time,
+// and the level as a priority.
+func (a *app) logger(o *serveOptions) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+		return nil, usage(fmt.Errorf("--log-level is debug, info, warn or error, not %q", o.logLevel))
+	}
+	opt := slog.HandlerOptions{Level: level}
+	switch {
+	case o.logFormat == "json":
+		return slog.New(slog.NewJSONHandler(a.err, &opt)), nil
+	case o.logFormat != "text":
+		return nil, usage(fmt.Errorf("--log-format is text or json, not %q", o.logFormat))
+	case a.getenv("JOURNAL_STREAM") != "":
+		return slog.New(server.JournalHandler(a.err, level)), nil
+	}
+	return slog.New(slog.NewTextHandler(a.err, &opt)), nil
+}
+
+// serving is a server while it runs.
+type serving struct {
+	app       *app
+	site      *site
+	wiring    *wiring
+	options   *serveOptions
+	log       *slog.Logger
+	engine    *engine.Engine
+	system    *engine.System
+	tokens    *keeper.Keeper
+	scheduler *trigger.Scheduler
+	listeners *server.Listeners
+	now       atomic.Pointer[applied]
+	applies   sync.Mutex // held while a stint.yaml is taken up
+}
+
+// serve runs a server until a signal comes.
+func (a *app) serve(ctx context.Context, o *serveOptions) (err error) {
+	log, err := a.logger(o)
+	if err != nil {
+		return err
+	}
+	first, err := a.readApplied()
+	if err != nil {
+		return err
+	}
+	a.warned = true // the log says it, part by part
+	s, err := a.open(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.store.Close()) }()
+	w := s.wire(nil)
+	defer w.close()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	v := &serving{app: a, site: s, wiring: w, options: o, log: log}
+	if err := v.begin(ctx, o.patience, end); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.system.Close(), v.engine.Close()) }()
+	if err := v.apply(ctx, first, "engine", nil); err != nil {
+		return err
+	}
+	return v.run(ctx, end)
+}
+
+// begin takes the store's system journal, and makes what works by it. Another process that
+// has it may take so long to end.
+func (v *serving) begin(ctx context.Context, patience time.Duration, end context.CancelCauseFunc) error {
+	opt := engine.Options{Resolve: v.wiring.resolve, Runtimes: runtimes(), Drain: max(v.options.drain, time.Millisecond), Log: v.log}
+	if v.site.file != nil {
+		opt.Concurrency = v.site.file.Concurrency
+	}
+	e, err := engine.New(ctx, v.site.store, opt)
+	if err != nil {
+		return err
+	}
+	until := time.Now().Add(patience)
+	for {
+		v.system, err = e.System(ctx, func(err error) { end(err) })
+		if stint.CodeOf(err) != stint.Conflict || time.Now().After(until) || ctx.Err() != nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if err == nil {
+		v.tokens, err = keeper.New(v.system)
+	}
+	if err == nil {
+		v.scheduler, err = trigger.NewScheduler(e, v.system, v.site.store, v.log)
+	}
+	if err == nil {
+		v.engine = e
+		return nil
+	}
+	if v.system != nil {
+		err = errors.Join(err, v.system.Close())
+	}
+	return errors.Join(err, e.Close())
+}
+
+// run listens, and works until ctx ends.
+func (v *serving) run(ctx context.Context, end context.CancelCauseFunc) error {
+	handler, err := v.handler()
+	if err != nil {
+		return err
+	}
+	if err := v.listen(ctx); err != nil {
+		return err
+	}
+	works := sync.WaitGroup{}
+	failed := make(chan error, 8)
+	work := func(what string, do func(context.Context) error) {
+		works.Go(func() {
+			if err := do(ctx); err != nil {
+				v.log.Error("the server ends", "because", what, "error", err)
+				failed <- err
+				end(err)
+			}
+		})
+	}
+	reload := make(chan struct{}, 1)
+	v.signals(end, reload)
+	defer v.app.handleSignals(nil)
+	orders := server.Orders{System: v.system, Changed: v.site.store.Changed(ctx), Obeyers: []server.Obeyer{v.scheduler, v.tokens, v}, Log: v.log}
+	systemd := server.Systemd{Log: v.log}
+	work("engine", v.engine.Serve)
+	work("schedules", v.scheduler.Run)
+	work("orders", orders.Run)
+	work("listener", func(ctx context.Context) error {
+		return v.listeners.Serve(ctx, handler, v.log, time.Second, 10*time.Second)
+	})
+	works.Go(func() { systemd.Watch(ctx, v.system.Beat) })
+	works.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-reload:
+				v.reload(ctx)
+			}
+		}
+	})
+	v.log.Info("serving", "url", v.url(), "store", v.site.path, "pid", os.Getpid())
+	systemd.Ready()
+	<-ctx.Done()
+	systemd.Stopping()
+	works.Wait()
+	v.log.Info("ended")
+	select {
+	case err := <-failed:
+		return err
+	default:
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, stint.Fenced) {
+		return cause
+	}
+	return nil
+}
+
+// signals has the first one end the server, and the second one end it at once.
+func (v *serving) signals(end context.CancelCauseFunc, reload chan<- struct{}) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a log that nobody reads ends nothing
+	ends := 0
+	v.app.handleSignals(func(s os.Signal) {
+		if s == syscall.SIGHUP {
+			select {
+			case reload <- struct{}{}:
+			default:
+			}
+			return
+		}
+		if ends++; ends > 1 {
+			v.log.Warn("ended at once: sessions go on from their last checkpoints")
+			os.Exit(exitInterrupted)
+		}
+		v.log.Info("ending", "signal", s.String(), "drain", v.options.drain)
+		end(nil)
+	})
+}
+
+// listen opens the addresses, if the rules of access let it.
+func (v *serving) listen(ctx context.Context) error {
+	any, err := v.tokens.Any(ctx)
+	if err != nil {
+		return err
+	}
+	o := v.options
+	if err := access.Bind(o.addr, any, o.cert != "", o.behindProxy); err != nil {
+		return err
+	}
+	at := server.Address{TCP: o.addr, Cert: o.cert, Key: o.key, Socket: o.socket}
+	switch at.Socket {
+	case "":
+		at.Socket = v.site.socket()
+	case "none":
+		at.Socket = ""
+	}
+	l, err := server.Listen(ctx, at)
+	if err != nil {
+		return err
+	}
+	if err := access.Bind(l.Addr(), any, o.cert != "", o.behindProxy); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	v.listeners = l
+	return nil
+}
+
+// socket is where the server of a store listens for programs of its user.
+func (s *site) socket() string { return filepath.Join(s.path+".d", "stint.sock") }
+
+// url is where the server is.
+func (v *serving) url() string {
+	scheme := "http"
+	if v.options.cert != "" {
+		scheme = "https"
+	}
+	return scheme + "://" + v.listeners.Addr()
+}
+
+// handler is all that the server answers, behind its guard.
+func (v *serving) handler() (http.Handler, error) {
+	hosts, err := access.NewHosts(v.options.hosts...)
+	if err != nil {
+		return nil, err
+	}
+	g, err := guard.New(guard.Config{Keeper: v.tokens, Redeemer: v.tokens, Hosts: hosts, LocalAdmin: v.options.localAdmin, BehindProxy: v.options.behindProxy, Log: v.log})
+	if err != nil {
+		return nil, err
+	}
+	var mux guard.Mux
+	var table access.Table
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	table = append(table, access.Route{Method: http.MethodGet, Pattern: "/livez", Public: "it says no more than that somebody listens"})
+	return g.Protect(table, &mux)
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/access"
+	"github.com/stint-dev/stint/internal/access/keeper"
+	"github.com/stint-dev/stint/internal/view"
+)
+
+func (a *app) tokenCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "token", Short: "Make, list and revoke the tokens of a server",
+		Long: `A token lets a program or a person into the server: see docs/access.md. It is shown
+once; the store has its hash. These commands work through the store, with or without a
+server.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args)
+			}
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
+	return cmd
+}
+
+// tokenOptions are the flags of stint token create.
+type tokenOptions struct {
+	kind, role string
+	scopes     []string
+	lifetime   time.Duration
+}
+
+func (a *app) tokenCreateCommand() *cobra.Command {
+	var o tokenOptions
+	cmd := &cobra.Command{
+		Use: "create NAME", Short: "Make a token, and show it once",
+		Long: `Make a token for NAME, a person or a program, and show it. Standard output is the
+token alone. With the first token of kind user or ci, programs of this machine need one
+too, unless the server has --local-admin; the Unix socket needs none.`,
+		Example: "  stint token create --role admin ann\n  stint token create --kind ci --role operator --for 720h build\n  stint token create --scope sessions:read board",
+		Args:    exactly(1, "one name"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.tokenCreate(cmd.Context(), &o, args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.kind, "kind", string(access.User), "user, ci or agent")
+	f.StringVar(&o.role, "role", "", "viewer, operator, approver or admin")
+	f.StringSliceVar(&o.scopes, "scope", nil, "a scope instead of a role; repeatable")
+	f.DurationVar(&o.lifetime, "for", 0, "how long it is good (default: 90 days, a day for an agent)")
+	return cmd
+}
+
+// spec is the token that the flags ask for.
+func (o *tokenOptions) spec(name string) (access.Spec, error) {
+	s := access.Spec{Kind: access.Kind(o.kind), Name: name, Lifetime: o.lifetime}
+	if (o.role == "") == (len(o.scopes) == 0) {
+		return s, usage(fmt.Errorf("give --role, or one or more --scope"))
+	}
+	if !s.Kind.Bearer() {
+		return s, usage(fmt.Errorf("--kind is user, ci or agent, not %q", o.kind))
+	}
+	var err error
+	if o.role != "" {
+		s.Role, err = access.ParseRole(o.role)
+	}
+	for _, text := range o.scopes {
+		if err != nil {
+			break
+		}
+		var scope access.Scope
+		scope, err = access.ParseScope(text)
+		s.Scopes = append(s.Scopes, scope)
+	}
+	return s, err
+}
+
+func (a *app) tokenCreate(ctx context.Context, o *tokenOptions, name string) error {
+	spec, err := o.spec(name)
+	if err != nil {
+		return err
+	}
+	var random [access.RandomBytes]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	t, secret, err := access.Mint(spec, time.Now().UTC().Truncate(time.Second), random)
+	if err != nil {
+		return err
+	}
+	s, err := a.open(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer s.store.Close()
+	if _, err := a.order(ctx, s, keeper.Command{Verb: keeper.Create, Token: t}, ownTokens); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Schema string `json:"schema"`
+			tokenItem
+			Token string `json:"token"`
+		}{"stint.token/1", tokenItemOf(t), secret.Reveal()})
+	}
+	fmt.Fprintln(a.out, secret.Reveal()) // it has no characters to escape
+	a.notef("stint: token %s of %s, %s, is good until %s; it is not shown again\n", t.ID, t.Name, powers(t), t.Expires.Local().Format(time.DateTime))
+	return nil
+}
+
+// tokenItem is a token as JSON, without what is stored of its secret.
+type tokenItem struct {
+	ID       string         `json:"id"`
+	Kind     access.Kind    `json:"kind"`
+	Name     string         `json:"name"`
+	Role     access.Role    `json:"role,omitempty"`
+	Scopes   []access.Scope `json:"scopes,omitempty"`
+	Status   string         `json:"status"` // live, expired or revoked
+	Created  time.Time      `json:"created"`
+	Expires  time.Time      `json:"expires"`
+	Revoked  time.Time      `json:"revoked,omitzero"`
+	LastUsed time.Time      `json:"last_used,omitzero"`
+}
+
+func tokenItemOf(t access.Token) tokenItem {
+	status := "live"
+	switch {
+	case !t.Revoked.IsZero():
+		status = "revoked"
+	case time.Now().After(t.Expires):
+		status = "expired"
+	}
+	return tokenItem{t.ID, t.Kind, t.Name, t.Role, t.Scopes, status, t.Created, t.Expires, t.Revoked, t.LastUsed}
+}
+
+// powers is what a token may, in words.
+func powers(t access.Token) string {
+	if t.Role != "" {
+		return string(t.Role)
+	}
+	var all []string
+	for _, s := range t.Scopes {
+		all = append(all, string(s))
+	}
+	return strings.Join(all, ",")
+}
+
+func (a *app) tokenListCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use: "ls", Short: "List the tokens", Args: noArgs,
+		Example: "  stint token ls\n  stint token ls -a --json",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.tokenList(cmd.Context(), all) },
+	}
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "those that were revoked or have expired within the last 30 days too")
+	return cmd
+}
+
+// tokens reads the tokens of a store.
+func (a *app) tokens(ctx context.Context, s *site) ([]access.Token, error) {
+	id, err := engine.SystemJournal(ctx, s.store)
+	if err != nil {
+		return nil, err
+	}
+	state, err := engine.SystemState(ctx, s.store, id)
+	if err != nil {
+		return nil, err
+	}
+	return keeper.Read(state[keeper.Section])
+}
+
+func (a *app) tokenList(ctx context.Context, all bool) error {
+	s, err := a.open(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer s.store.Close()
+	list, err := a.tokens(ctx, s)
+	if err != nil {
+		return err
+	}
+	items := []tokenItem{}
+	for _, t := range list {
+		if it := tokenItemOf(t); all || it.Status == "live" {
+			items = append(items, it)
+		}
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Schema string      `json:"schema"`
+			Items  []tokenItem `json:"items"`
+		}{"stint.token.list/1", items})
+	}
+	if len(items) == 0 {
+		a.printf("There are no tokens: programs of this machine need none.\n  stint token create --role admin NAME makes one\n")
+		return nil
+	}
+	rows := make([][]string, 0, len(items))
+	for _, it := range items {
+		used := "never"
+		if !it.LastUsed.IsZero() {
+			used = it.LastUsed.Local().Format(time.DateTime)
+		}
+		may := powers(access.Token{Role: it.Role, Scopes: it.Scopes})
+		rows = append(rows, []string{it.ID, it.Name, string(it.Kind), may, it.Status, it.Expires.Local().Format(time.DateOnly), used})
+	}
+	return view.WriteTable(a.out, a.style(), []string{"ID", "NAME", "KIND", "MAY", "STATUS", "EXPIRES", "USED"}, rows)
+}
+
+func (a *app) tokenRevokeCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use: "revoke ID", Short: "End a token, and those that were made with it",
+		Example: "  stint token revoke 0440y5gx4gnk4ea0 -m \"laptop lost\"",
+		Args:    exactly(1, "one token"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.tokenRevoke(cmd.Context(), args[0], reason) },
+	}
+	cmd.Flags().StringVarP(&reason, "message", "m", "", "why")
+	return cmd
+}
+
+func (a *app) tokenRevoke(ctx context.Context, id, reason string) error {
+	s, err := a.open(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer s.store.Close()
+	list, err := a.tokens(ctx, s)
+	if err != nil {
+		return err
+	}
+	var t access.Token
+	for _, one := range list {
+		if one.ID == id {
+			t = one
+		}
+	}
+	if t.ID == "" {
+		e := stint.NotFound.Errorf("token", "there is no token %q", id)
+		e.Hint = "stint token ls lists them"
+		return e
+	}
+	if _, err := a.order(ctx, s, keeper.Command{Verb: keeper.Revoke, ID: id, Reason: reason}, ownTokens); err != nil {
+		return err
+	}
+	t.Revoked = time.Now()
+	if a.json {
+		return a.printJSON(struct {
+			Schema string `json:"schema"`
+			tokenItem
+		}{"stint.token/1", tokenItemOf(t)})
+	}
+	a.printf("Token %s of %s is revoked; what it has open ends within five seconds.\n", id, t.Name)
+	return nil
+}

@@ -1,0 +1,179 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/access/guard"
+)
+
+// Address is where a server listens.
+type Address struct {
+	TCP    string // HOST:PORT; port 0 takes a free one
+	Socket string // the path of a Unix socket for this user's programs; empty: none
+	Cert   string // the path of a certificate for TCP, PEM; empty: no TLS
+	Key    string // the path of its key
+}
+
+// Listeners are what a server listens on. They are closed by [Listeners.Serve].
+type Listeners struct {
+	tcp, unix net.Listener
+	socket    string
+	tls       *certificate
+}
+
+// certificate is read again by reload, so that a new one is used without a restart.
+type certificate struct {
+	cert, key string
+
+	mu   sync.Mutex
+	pair *tls.Certificate
+}
+
+func (c *certificate) reload() error {
+	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err != nil {
+		return &stint.Error{Code: stint.Invalid, Op: "listen", Err: fmt.Errorf("the certificate cannot be used: %w", err), Hint: "--tls-cert and --tls-key are PEM files that belong together"}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pair = &pair
+	return nil
+}
+
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pair, nil
+}
+
+// Listen opens what a describes. An address that cannot be had is [stint.Unavailable].
+//
+// The socket takes the place of one that is there: whoever has the store's system journal
+// is its only server. It has mode 0600 from the beginning, since it comes into being under
+// another name.
+func Listen(ctx context.Context, a Address) (*Listeners, error) {
+	l := &Listeners{socket: a.Socket}
+	var lc net.ListenConfig
+	tcp, err := lc.Listen(ctx, "tcp", a.TCP)
+	if err != nil {
+		return nil, unheard(err, "another program has it, or it is none of this machine's; --addr names another")
+	}
+	l.tcp = tcp
+	if a.Cert != "" {
+		l.tls = &certificate{cert: a.Cert, key: a.Key}
+		if err := l.tls.reload(); err != nil {
+			return nil, errors.Join(err, tcp.Close())
+		}
+		l.tcp = tls.NewListener(tcp, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: l.tls.get, NextProtos: []string{"h2", "http/1.1"}})
+	}
+	if a.Socket != "" {
+		if l.unix, err = socket(ctx, a.Socket); err != nil {
+			return nil, errors.Join(err, tcp.Close())
+		}
+	}
+	return l, nil
+}
+
+func unheard(err error, hint string) error {
+	return &stint.Error{Code: stint.Unavailable, Op: "listen", Err: err, Hint: hint}
+}
+
+// maxSocketPath is how long the path of a socket may be where that is least: on macOS.
+const maxSocketPath = 103
+
+// socket listens at path.
+func socket(ctx context.Context, path string) (net.Listener, error) {
+	next := path + ".new"
+	if len(next) > maxSocketPath {
+		return nil, unheard(fmt.Errorf("the path of the socket, %s, is longer than a system takes", path), "--socket names a shorter one, or none")
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, unheard(err, "--socket names another path, or none")
+	}
+	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, unheard(err, "remove it")
+	}
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "unix", next)
+	if err != nil {
+		return nil, unheard(err, "--socket names another path, or none")
+	}
+	ln.(*net.UnixListener).SetUnlinkOnClose(false) // it gets another name
+	if err := errors.Join(os.Chmod(next, 0o600), os.Rename(next, path)); err != nil {
+		return nil, errors.Join(unheard(err, "--socket names another path, or none"), ln.Close())
+	}
+	return ln, nil
+}
+
+// Addr is the address of TCP, with the port that it got.
+func (l *Listeners) Addr() string { return l.tcp.Addr().String() }
+
+// Reload reads the certificate again. One that cannot be used leaves the old one.
+func (l *Listeners) Reload() error {
+	if l.tls == nil {
+		return nil
+	}
+	return l.tls.reload()
+}
+
+// Close closes what was opened and not served.
+func (l *Listeners) Close() error {
+	err := l.tcp.Close()
+	if l.unix != nil {
+		err = errors.Join(err, l.unix.Close(), os.Remove(l.socket))
+	}
+	return err
+}
+
+// Serve serves h until ctx ends. Then nobody is let in any more, the context of every
+// request that is under way ends after soon, and Serve returns when all have been
+// answered, or after late.
+func (l *Listeners) Serve(ctx context.Context, h http.Handler, log *slog.Logger, soon, late time.Duration) error {
+	base, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	srv := guard.Server(h)
+	srv.BaseContext = func(net.Listener) context.Context { return base }
+	srv.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug) // what clients do wrong
+	ended := make(chan error, 2)
+	serving := 1
+	go func() { ended <- srv.Serve(l.tcp) }()
+	if l.unix != nil {
+		serving++
+		go func() { ended <- srv.Serve(l.unix) }()
+	}
+	var failed error
+	select {
+	case <-ctx.Done():
+	case failed = <-ended:
+		serving--
+	}
+	timer := time.AfterFunc(soon, cut)
+	defer timer.Stop()
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), late)
+	defer cancel()
+	if err := srv.Shutdown(end); err != nil {
+		log.Warn("requests were cut off", "error", err)
+		_ = srv.Close()
+	}
+	for range serving {
+		<-ended
+	}
+	if l.unix != nil {
+		_ = os.Remove(l.socket)
+	}
+	if errors.Is(failed, http.ErrServerClosed) {
+		return nil
+	}
+	return failed
+}
