@@ -29,6 +29,7 @@ func table() []mutant {
 		modelMutants(),
 		llmMutants(),
 		worthMutants(),
+		cronMutants(),
 		hookMutants(),
 		accessMutants(),
 		guardMutants(),
