@@ -14,9 +14,19 @@ type Crontab struct {
 	// Env are the variables that hold at the end of the file. CRON_TZ is none of them.
 	Env map[string]string
 
+	// Settings are the lines that set a variable, CRON_TZ among them, in their order.
+	Settings []Setting
+
 	// Problems are the lines that say nothing that stint could do, in their order. None
 	// of them keeps another line from being read.
 	Problems []LineError
+}
+
+// Setting is one line of a crontab that sets a variable. Its value is without quotation
+// marks; nothing in it is expanded.
+type Setting struct {
+	Line        int // from 1
+	Name, Value string
 }
 
 // Job is one line of a crontab that runs a command.
@@ -107,6 +117,7 @@ func (r *crontabReader) set(name, value string) error {
 		}
 		value = value[1 : len(value)-1]
 	}
+	r.tab.Settings = append(r.tab.Settings, Setting{r.number, name, value})
 	if name != "CRON_TZ" {
 		r.tab.Env[name] = value
 		return nil

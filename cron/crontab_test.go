@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,6 +107,18 @@ func TestCrontabEnvironment(t *testing.T) {
 		if !maps.Equal(tab.Jobs[i].Env, want) {
 			t.Errorf("job %d has %v, want %v", i, tab.Jobs[i].Env, want)
 		}
+	}
+}
+
+// A line that sets a variable is told with its number, also where a later one sets it again.
+func TestCrontabSettings(t *testing.T) {
+	tab, err := cron.ReadCrontab("A=1\nCRON_TZ=UTC\n0 1 * * * a\nA = '2'\nB='open\n", cron.Options{Zone: "UTC"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []cron.Setting{{Line: 1, Name: "A", Value: "1"}, {Line: 2, Name: "CRON_TZ", Value: "UTC"}, {Line: 4, Name: "A", Value: "2"}}
+	if !slices.Equal(tab.Settings, want) || tab.Env["A"] != "2" || len(tab.Problems) != 1 {
+		t.Errorf("%+v, want %+v; problems %v", tab.Settings, want, tab.Problems)
 	}
 }
 

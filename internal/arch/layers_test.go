@@ -75,6 +75,7 @@ func layers() []row {
 		{pkg: "tool/mcp", is: "tools of MCP servers", may: may(root, "tool", "internal/proc", "internal/safedial", "internal/jsonx")},
 		{pkg: "internal/hook", is: "what a webhook delivery is, whether it is genuine, and what it asks for", may: may(root), pure: true},
 		{pkg: "internal/config", is: "stint.yaml, read strictly; it asks the tools whether there can be one, and hooks whether they compile", may: may(root, "cron", "internal/hook", "internal/safedial", "tool", "tool/exec", "tool/http")},
+		{pkg: "internal/importer", is: "what stint.yaml says of a user's crontab", may: may(root, "cron", "internal/config")},
 		{pkg: "agent/llm", is: "a model with tools, as an agent", may: may(root, "model", "tool", "health", "internal/jsonx")},
 		{pkg: "internal/protocol", is: "what agents in other languages say, which of it may follow which, and what it does to the state", may: may(root, "internal/child", "internal/jsonx")},
 		{pkg: "agent/exec", is: "any program, as an agent", may: may(root, "model", "tool", "internal/proc", "internal/child", "internal/jsonx", "internal/protocol", "internal/faultpoint")},

@@ -1,0 +1,7 @@
+package importer
+
+// Split and NameOf are tested by themselves.
+var (
+	Split  = split
+	NameOf = nameOf
+)
