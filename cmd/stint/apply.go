@@ -182,9 +182,9 @@ func (a *app) apply(ctx context.Context, dry bool) error {
 	}
 	if a.json {
 		return a.printJSON(struct {
-			Schema  string   `json:"schema"`
-			Path    string   `json:"path"`
-			Applied bool     `json:"applied"`
+			Schema  string       `json:"schema"`
+			Path    string       `json:"path"`
+			Applied bool         `json:"applied"`
 			Changes []partChange `json:"changes"`
 		}{"stint.apply/1", p.file.Path, done, differs})
 	}

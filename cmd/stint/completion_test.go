@@ -45,6 +45,7 @@ func TestCompletion(t *testing.T) {
 		"resolve " + pay.Short + ":":    {pay.Short + ":1.1\tpay-1 " + pay.Session.Wait.What},
 		"db size ":                      {},
 		"schedule n":                    {"next\tPrint the next times of a cron expression, and start nothing"},
+		"schedule import --tz ":         {},
 		"schedule next --from ":         {},
 		"schedule next --tz ":           {},
 		"completion ":                   {"bash", "zsh", "fish", "powershell"},

@@ -20,7 +20,7 @@ func (a *app) scheduleCommand() *cobra.Command {
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(a.scheduleListCommand(), a.scheduleHistoryCommand(), a.scheduleNextCommand(), a.scheduleBackfillCommand())
+	cmd.AddCommand(a.scheduleListCommand(), a.scheduleHistoryCommand(), a.scheduleNextCommand(), a.scheduleBackfillCommand(), a.scheduleImportCommand())
 	cmd.AddCommand(a.scheduleOrderCommands()...)
 	return cmd
 }

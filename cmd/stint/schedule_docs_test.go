@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stint-dev/stint/internal/config"
 )
 
 // What docs/schedules.md shows is what is printed. With -update the page gets it.
@@ -26,8 +28,14 @@ func TestSchedulesPage(t *testing.T) {
 		}
 		return "```console\n$ stint " + line + "\n" + out + "```"
 	})
+	for _, m := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		shown++
+		if _, err := config.Parse("stint.yaml", []byte(m[1])); err != nil {
+			t.Error(err)
+		}
+	}
 	switch {
-	case shown < 4:
+	case shown < 5:
 		t.Errorf("%d examples were found: the test looks in the wrong place", shown)
 	case got == text:
 	case *update:

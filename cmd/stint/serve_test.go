@@ -248,7 +248,9 @@ func TestTokens(t *testing.T) {
 func TestOrdersOfAnAgent(t *testing.T) {
 	d := newDesk(t)
 	d.put("stint.yaml", serveYAML)
-	row := d.run("a", func(context.Context, stint.Loop) (stint.Next, error) { return stint.Next{End: &stint.End{Outcome: stint.Completed}}, nil })
+	row := d.run("a", func(context.Context, stint.Loop) (stint.Next, error) {
+		return stint.Next{End: &stint.End{Outcome: stint.Completed}}, nil
+	})
 	for _, args := range [][]string{{"token", "create", "--role", "admin", "me"}, {"schedule", "pause", "rarely"}, {"schedule", "fire", "rarely"}, {"apply"}} {
 		var out, talk buffer
 		a := d.app(&out, &talk)

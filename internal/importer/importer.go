@@ -240,7 +240,7 @@ func (j *Job) command(line, shell string) {
 	}
 	j.Command, j.Shell = []string{shell, "-c", line}, "the line has "+why
 	if !known {
-		j.Shell = "SHELL is " + path.Base(shell)
+		j.Shell = "SHELL is " + written(path.Base(shell))
 	}
 }
 

@@ -44,6 +44,7 @@ func TestCommands(t *testing.T) {
 		{[]string{"SHELL=/bin/bash", "0 6 * * * a b"}, []string{"a", "b"}, ""},
 		{[]string{"SHELL=/bin/bash", "0 6 * * * a > b"}, []string{"/bin/bash", "-c", "a > b"}, "the line has >"},
 		{[]string{"SHELL=/usr/bin/fish", "0 6 * * * a b"}, []string{"/usr/bin/fish", "-c", "a b"}, "SHELL is fish"},
+		{[]string{"SHELL=/opt/\u202ex", "0 6 * * * a"}, []string{"/opt/\u202ex", "-c", "a"}, `SHELL is "\u202ex"`},
 		{[]string{"SHELL=/usr/bin/python3", "0 6 * * * a > b"}, []string{"/usr/bin/python3", "-c", "a > b"}, "SHELL is python3"},
 	} {
 		if j := only(t, c.lines...); !slices.Equal(j.Command, c.command) || j.Shell != c.shell {

@@ -54,6 +54,21 @@ func cronMutants() []mutant {
 			edits: one("if r.zoneErr != nil {", "if false {"),
 			why:   "below a misspelt CRON_TZ commands run in another zone",
 			red:   by(pkg, "TestCrontabProblems"),
+		}, {
+			name: "import-dollar-needs-no-shell", file: "internal/importer/shell.go",
+			edits: one("\"|&;<>()$`*?[]{}!\"", "\"|&;<>()`*?[]{}!\""),
+			why:   "a command gets $HOME as it is written, where cron's shell put a folder",
+			red:   by("internal/importer", "TestSplit|TestSplitAsAShell"),
+		}, {
+			name: "import-secret-is-written", file: "internal/importer/importer.go",
+			edits: one("\t\tcase isSecret(name, value):\n\t\t\tj.Env[name] = \"env:\" + name\n", ""),
+			why:   "a token of a crontab that its owner alone may read is in a file that is shared",
+			red:   by("internal/importer", "TestNotes|TestSecretInACommand"),
+		}, {
+			name: "import-takes-a-name", file: "internal/importer/insert.go",
+			edits: one("if agent || schedule {", "if agent && schedule {"),
+			why:   "an agent that is there gets a schedule that it was not meant for",
+			red:   by("internal/importer", "TestInsertIntoAFile"),
 		},
 	}
 }
