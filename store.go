@@ -98,6 +98,17 @@ type Watcher interface {
 	Changed(ctx context.Context) <-chan struct{}
 	// Unread returns the sessions held by holder whose inbox has messages.
 	Unread(ctx context.Context, holder string) ([]ID, error)
+	// Feed returns entries of all sessions but the system journal, in the order in
+	// which they became durable, that come behind a cursor ("" is the beginning): at
+	// most limit, each as Entries has it. cursors has one more: the place behind each of
+	// them, and as the last one the place to go on from. That is after itself only where
+	// there is nothing more, while no entries may mean that others come. A limit of 0
+	// gives the place behind all that is there. A cursor is text of this store, at most
+	// 64 letters, digits and dashes, good in every process and for as long as the store;
+	// the later of two is the greater string. Errors: [Invalid] for what no store gives
+	// as a cursor, [Conflict] for one of another store, or of this one as it was before a
+	// copy of it was put back.
+	Feed(ctx context.Context, after string, limit int) (entries []Entry, cursors []string, err error)
 }
 
 // Claim says who claims, for how long, and what it can run.

@@ -336,5 +336,15 @@ func (p *port) Unread(ctx context.Context, name string) ([]stint.ID, error) {
 	return nil, nil
 }
 
+func (p *port) Feed(ctx context.Context, after string, limit int) ([]stint.Entry, []string, error) {
+	if err := p.reads(); err != nil {
+		return nil, nil, err
+	}
+	if s, ok := p.store.(stint.Watcher); ok {
+		return s.Feed(ctx, after, limit)
+	}
+	return nil, []string{after}, nil
+}
+
 // Close does nothing: a process that ends does not close the store of the others.
 func (*port) Close() error { return nil }

@@ -38,6 +38,7 @@ func layers() []row {
 		{pkg: "internal/delta", is: "byte deltas between two states", pure: true},
 		{pkg: "internal/jsonx", is: "JSON on tokens, so that untouched bytes stay as they were", pure: true},
 		{pkg: "internal/ident", is: "ids, their short forms, and names", may: may(root)},
+		{pkg: "internal/cursor", is: "places in the feed of a store, as text", may: may(root), pure: true},
 		{pkg: "journal", is: "which entry may follow which, what it does to a session, the hash chain", may: may(root, "internal/delta"), pure: true},
 		{pkg: "internal/access", is: "who may do what over the network: tokens, scopes, routes, names, addresses", may: may(root), pure: true},
 		{pkg: "health", is: "which calls of an agent show that it gets nowhere", may: may(root), pure: true},
@@ -52,9 +53,9 @@ func layers() []row {
 		{pkg: "internal/access/guard", is: "the rules of access before an HTTP handler", may: may(root, "internal/access", "internal/problem")},
 
 		// Stores keep; they interpret nothing.
-		{pkg: "store/mem", is: "a store in memory", may: may(root)},
-		{pkg: "store/sqlite", is: "a store in one SQLite file", may: may(root, "internal/faultpoint")},
-		{pkg: "store/postgres", is: "a store that several machines share", may: may(root, "internal/faultpoint")},
+		{pkg: "store/mem", is: "a store in memory", may: may(root, "internal/cursor")},
+		{pkg: "store/sqlite", is: "a store in one SQLite file", may: may(root, "internal/cursor", "internal/faultpoint")},
+		{pkg: "store/postgres", is: "a store that several machines share", may: may(root, "internal/cursor", "internal/faultpoint")},
 		{pkg: "store/storetest", is: "the suite that every store must pass", may: may(root, "journal")},
 
 		// The only writer.
@@ -92,6 +93,8 @@ func layers() []row {
 		{pkg: "internal/mcpserver", is: "sessions as tools of the Model Context Protocol, for other agents", may: may(root, "tool", "internal/ident", "internal/term", "internal/view")},
 		{pkg: "internal/api", is: "HTTP and SSE: reads through view, commands through engine", may: may(root, "engine", "internal/view", "internal/trigger", "internal/access", "internal/access/guard", "internal/problem")},
 		{pkg: "internal/server", is: "the life of a server: where it listens, what it obeys, how it ends", may: may(root, "engine", "internal/access/guard")},
+		{pkg: "internal/stream", is: "what happens, as events over HTTP with cursors that outlive the process", may: may(root, "internal/view", "internal/problem")},
+		{pkg: "internal/api", is: "HTTP and SSE: reads through view, commands through engine", may: may(root, "engine", "internal/view", "internal/stream", "internal/trigger", "internal/access", "internal/access/guard", "internal/problem")},
 		{pkg: "internal/web", is: "the dashboard, embedded"},
 		{pkg: "client", is: "the same questions and commands over HTTP", may: may(root)},
 

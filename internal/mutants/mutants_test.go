@@ -35,6 +35,7 @@ func table() []mutant {
 		guardMutants(),
 		streamMutants(),
 		doorMutants(),
+		feedMutants(),
 	)
 }
 

@@ -49,6 +49,7 @@ type Store struct {
 	families map[stint.ID]*family
 	holders  map[string]bool // those that live
 	watchers map[chan struct{}]bool
+	feed     feed
 }
 
 // record is one session with all that belongs to it.
@@ -66,7 +67,7 @@ type record struct {
 func New() *Store {
 	return &Store{
 		sessions: map[stint.ID]*record{}, keys: map[[2]string]stint.Key{}, families: map[stint.ID]*family{},
-		holders: map[string]bool{}, watchers: map[chan struct{}]bool{},
+		holders: map[string]bool{}, watchers: map[chan struct{}]bool{}, feed: newFeed(),
 	}
 }
 
@@ -219,6 +220,7 @@ func (s *Store) commit(op string, id stint.ID, r *record, b *stint.Batch) error 
 		return err
 	}
 	r.session, r.entries, f.meters = b.Session, append(r.entries, b.Entries...), meters
+	s.feed.add(r, b.Entries)
 	r.inbox = slices.DeleteFunc(r.inbox, func(m stint.Message) bool { return slices.Contains(b.Taken, m.ID) })
 	for _, k := range b.Keys {
 		s.keys[[2]string{k.Scope, k.Name}] = k

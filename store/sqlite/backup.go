@@ -45,6 +45,9 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	if err != nil {
 		return explain("backup", err)
 	}
+	if err := apart(part); err != nil {
+		return explain("backup", err)
+	}
 	// The keys come second: each family of the copy has its key in them.
 	if err := copyFile(s.keys.path, path+".keys"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return unavailable("backup", err)
@@ -53,6 +56,20 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 		return unavailable("backup", err)
 	}
 	return nil
+}
+
+// apart gives the copy a feed of its own: what is written to it from now on is not
+// what is written here, and cursors must not be taken from one to the other.
+func apart(part string) error {
+	c, err := openConn(part, sqlite.OpenReadWrite)
+	if err != nil {
+		return err
+	}
+	err = exec(c, "UPDATE meta SET value = randomblob(8) WHERE name = 'feed.id'")
+	if e := c.Close(); err == nil {
+		err = e
+	}
+	return err
 }
 
 // settle makes the file part durable under its name.

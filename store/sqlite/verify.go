@@ -12,6 +12,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/cursor"
 )
 
 // Flaw is something in the tables that is not as the store would have written it.
@@ -155,7 +156,7 @@ func (a *audit) meta() error {
 		return err
 	}
 	for name := range known {
-		if name != "store.id" && name != "keys.gen" {
+		if name != "store.id" && name != "keys.gen" && name != "feed.id" {
 			a.tell(stint.ID{}, 0, "the table meta has %q, which means nothing", name)
 		}
 	}
@@ -165,6 +166,13 @@ func (a *audit) meta() error {
 	}
 	if len(id) != 16 {
 		a.tell(stint.ID{}, 0, "the store's own id has %d bytes, not 16", len(id))
+	}
+	feed, err := feedID(a.c)
+	if err != nil {
+		return err
+	}
+	if len(feed) != len(cursor.Cursor{}.Store) {
+		a.tell(stint.ID{}, 0, "the id of the feed has %d bytes, not %d", len(feed), len(cursor.Cursor{}.Store))
 	}
 	slots := int64(-1)
 	switch found, size, err := a.s.keys.look(id); {

@@ -26,6 +26,7 @@ type broken struct {
 	key      func(ctx context.Context, family stint.ID) ([]byte, error)
 	changed  func(ctx context.Context) <-chan struct{}
 	unread   func(ctx context.Context, holder string) ([]stint.ID, error)
+	feed     func(ctx context.Context, after string, limit int) ([]stint.Entry, []string, error)
 	hold     func(ctx context.Context, holder string) (func() error, error)
 	close    func() error
 }
@@ -36,7 +37,7 @@ func newBroken() *broken {
 	return &broken{
 		Store: m, create: m.Create, claim: m.Claim, append: m.Append, renew: m.Renew,
 		session: m.Session, sessions: m.Sessions, entries: m.Entries, inbox: m.Inbox, keys: m.Keys, send: m.Send,
-		blob: m.Blob, key: m.FamilyKey, changed: m.Changed, unread: m.Unread, hold: m.Hold, close: m.Close,
+		blob: m.Blob, key: m.FamilyKey, changed: m.Changed, unread: m.Unread, feed: m.Feed, hold: m.Hold, close: m.Close,
 	}
 }
 
@@ -92,6 +93,10 @@ func (s *broken) Changed(ctx context.Context) <-chan struct{} { return s.changed
 
 func (s *broken) Unread(ctx context.Context, holder string) ([]stint.ID, error) {
 	return s.unread(ctx, holder)
+}
+
+func (s *broken) Feed(ctx context.Context, after string, limit int) ([]stint.Entry, []string, error) {
+	return s.feed(ctx, after, limit)
 }
 
 func (s *broken) Hold(ctx context.Context, holder string) (func() error, error) {

@@ -25,6 +25,7 @@ type holder interface {
 type kit struct {
 	*testing.T
 	store  stint.Store
+	open   func(t *testing.T) stint.Store // gives one more
 	mu     sync.Mutex
 	fates  []*fate
 	closed bool // by the property itself
@@ -32,7 +33,7 @@ type kit struct {
 
 func newKit(t *testing.T, open func(t *testing.T) stint.Store) *kit {
 	t.Helper()
-	k := &kit{T: t, store: open(t)}
+	k := &kit{T: t, store: open(t), open: open}
 	t.Cleanup(func() {
 		if !k.closed {
 			Check(t, k.store)

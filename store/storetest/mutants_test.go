@@ -74,7 +74,7 @@ type mutant struct {
 
 func mutants() []mutant {
 	return slices.Concat(createMutants(), claimMutants(), leaseMutants(), renewMutants(), sendMutants(), inboxMutants(),
-		watchMutants(), fenceMutants(), queueMutants(), batchMutants(), sessionsMutants(), entriesMutants(),
+		watchMutants(), feedMutants(), fenceMutants(), queueMutants(), batchMutants(), sessionsMutants(), entriesMutants(),
 		blobMutants(), meterMutants(), ledgerMutants())
 }
 

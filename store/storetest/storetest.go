@@ -81,6 +81,7 @@ func subjects() []subject {
 		{"Send", sendProperties()},
 		{"Ledger", ledgerProperties()},
 		{"Watch", watchProperties()},
+		{"Feed", feedProperties()},
 		{"Sessions", sessionsProperties()},
 		{"Entries", entriesProperties()},
 		{"Family", familyProperties()},
