@@ -230,7 +230,7 @@ func (p *pass) answer(ctx context.Context) (*answer, error) {
 	q := question{step: p.a.spec.Model.Name(), model: p.a.spec.Model, req: &req, input: p.input(o, len(p.t.msgs)), tokens: p.estimate(),
 		settled: func(k model.Kind) bool { return k == model.TooLong }}
 	if hear := p.a.spec.Hear; hear != nil {
-		q.hear = func(d model.Delta) { hear(p.ses.ID, d) }
+		q.hear = func(d model.Delta) { hear(p.ses.ID, p.ses.At.Loop, d) }
 	}
 	ans, err := p.put(ctx, q)
 	if err == nil {

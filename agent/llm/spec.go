@@ -42,9 +42,9 @@ type Spec struct {
 	// or in a session that a hook started, a call of a once tool without [tool.Never] is
 	// asked of a person.
 	TrustAll bool
-	// Hear gets an answer while it is being written, from many goroutines. It must be
-	// quick, and nothing follows from it.
-	Hear func(stint.ID, model.Delta)
+	// Hear gets the answer in a loop of a session while it is being written, from many
+	// goroutines. It must be quick, and nothing follows from it.
+	Hear func(session stint.ID, loop int, d model.Delta)
 }
 
 // Context bounds what is sent to the model. Tokens are those that the model reported

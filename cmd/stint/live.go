@@ -72,7 +72,7 @@ func (f *foreground) look(w *wiring, runtime, name string) {
 		return
 	}
 	l.screen = f.screen
-	w.hear = func(_ stint.ID, d model.Delta) { l.hear(d) }
+	w.hear = func(_ stint.ID, _ int, d model.Delta) { l.hear(d) }
 	w.waits = func(wait model.Wait) {
 		l.mu.Lock()
 		l.wait = wait

@@ -39,9 +39,9 @@ type wiring struct {
 	closes []func() error
 
 	prices func() (*price.Table, error)
-	hear   func(stint.ID, model.Delta) // pieces of answers, for who watches; nil: nobody does
-	waits  func(model.Wait)            // what a provider makes a call wait for
-	talk   func(server, line string)   // what servers of tools say; nil: nobody listens
+	hear   func(stint.ID, int, model.Delta) // pieces of answers, for who watches; nil: nobody does
+	waits  func(model.Wait)                 // what a provider makes a call wait for
+	talk   func(server, line string)        // what servers of tools say; nil: nobody listens
 	first  func(file string, accepted []mcp.Pin)
 	look   bool       // accept nothing of servers of tools
 	shut   sync.Mutex // held while all is closed

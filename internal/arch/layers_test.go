@@ -94,6 +94,7 @@ func layers() []row {
 		{pkg: "internal/api", is: "HTTP and SSE: reads through view, commands through engine", may: may(root, "engine", "internal/view", "internal/trigger", "internal/access", "internal/access/guard", "internal/problem")},
 		{pkg: "internal/server", is: "the life of a server: where it listens, what it obeys, how it ends", may: may(root, "engine", "internal/access/guard")},
 		{pkg: "internal/stream", is: "what happens, as events over HTTP with cursors that outlive the process", may: may(root, "internal/view", "internal/problem")},
+		{pkg: "internal/stream", is: "what happens, as events over HTTP with cursors that outlive the process", may: may(root, "model", "internal/view", "internal/problem")},
 		{pkg: "internal/api", is: "HTTP and SSE: reads through view, commands through engine", may: may(root, "engine", "internal/view", "internal/stream", "internal/trigger", "internal/access", "internal/access/guard", "internal/problem")},
 		{pkg: "internal/web", is: "the dashboard, embedded"},
 		{pkg: "client", is: "the same questions and commands over HTTP", may: may(root)},
