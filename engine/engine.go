@@ -403,7 +403,10 @@ func (e *Engine) state(ctx context.Context, s *stint.Session) ([]byte, error) {
 
 // Source reads the entries that a session's states lie in, for
 // [journal.ReadState].
-func Source(ctx context.Context, st stint.Store, id, family stint.ID) journal.Source {
+func Source(ctx context.Context, st interface {
+	stint.Reader
+	stint.Blobs
+}, id, family stint.ID) journal.Source {
 	return func(seq stint.Seq) (ref journal.StateRef, body []byte, err error) {
 		es, err := st.Entries(ctx, stint.Range{Session: id, After: seq - 1, Until: seq, Limit: 1})
 		if err != nil {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/config"
-	"github.com/stint-dev/stint/internal/mcpserver"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
 	"github.com/stint-dev/stint/journal"
@@ -45,9 +44,9 @@ func (a *app) agentListCommand() *cobra.Command {
 			items := agentItems(file)
 			if a.json {
 				return a.printJSON(struct {
-					Schema view.Schema       `json:"schema"`
-					Items  []mcpserver.Agent `json:"items"`
-				}{mcpserver.SchemaAgents, items})
+					Schema view.Schema  `json:"schema"`
+					Items  []view.Agent `json:"items"`
+				}{view.SchemaAgents, items})
 			}
 			width := len("AGENT")
 			for _, it := range items {
@@ -67,12 +66,12 @@ func (a *app) agentListCommand() *cobra.Command {
 }
 
 // agentItems are the agents of a stint.yaml, by name.
-func agentItems(file *config.File) []mcpserver.Agent {
-	items := []mcpserver.Agent{}
+func agentItems(file *config.File) []view.Agent {
+	items := []view.Agent{}
 	for _, name := range slices.Sorted(maps.Keys(file.Agents)) {
 		c := file.Agents[name]
 		_, sum := c.Definition()
-		it := mcpserver.Agent{Name: name, Kind: c.Kind, Command: append([]string{}, c.Command...), Sum: sum.String(), Description: c.Description}
+		it := view.Agent{Name: name, Kind: c.Kind, Command: append([]string{}, c.Command...), Sum: sum.String(), Description: c.Description}
 		if c.LLM != nil {
 			it.Model = c.LLM.Written(filepath.Dir(file.Path))
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,12 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint"
-	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/proc"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
-	"github.com/stint-dev/stint/journal"
-	"github.com/stint-dev/stint/tool"
 )
 
 func (a *app) approvalsCommand() *cobra.Command {
@@ -112,30 +109,9 @@ func (d *decision) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&d.run, "run", false, runHere)
 }
 
-// checkNote refuses words of which the journal would not keep all: a person who writes
-// three lines must not find out later that the agent got the first.
-func (d *decision) checkNote() error {
-	d.note = strings.TrimSpace(d.note)
-	why := ""
-	switch {
-	case strings.ContainsAny(d.note, "\r\n"):
-		why = "has several"
-	case len(d.note) > maxNote:
-		why = fmt.Sprintf("has %d", len(d.note))
-	default:
-		return nil
-	}
-	err := stint.Invalid.Errorf("", "--message is one line of at most %d bytes, and this one %s", maxNote, why)
-	err.Hint = "say in one line what was decided, and the rest with stint send SESSION -f FILE"
-	return err
-}
-
-// maxNote is how many bytes of a person's words the journal keeps beside a decision.
-const maxNote = 1000
-
 // decideAll gives one decision on several questions.
 func (a *app) decideAll(ctx context.Context, names []string, d decision) error {
-	if err := d.checkNote(); err != nil {
+	if err := d.said(a).Check("--"); err != nil {
 		return err
 	}
 	s, err := a.open(ctx, false)
@@ -150,37 +126,12 @@ func (a *app) decideAll(ctx context.Context, names []string, d decision) error {
 }
 
 func (a *app) decide(ctx context.Context, s *site, name string, d decision) error {
-	row, q, err := a.question(ctx, s, name)
+	row, v, err := a.desk(s).Decide(ctx, name, *d.said(a), func(ctx context.Context, row *stint.Row) error { return a.mayDecide(ctx, s, row) })
+	var e *stint.Error
+	if errors.As(err, &e) && e.Code == stint.Invalid && e.Hint == "" {
+		e.Hint = usageHint
+	}
 	if err != nil {
-		return err
-	}
-	if err := a.mayDecide(ctx, s, &row); err != nil {
-		return err
-	}
-	v, err := view.NewApproval(ctx, s.store, &row, &q)
-	if err != nil {
-		return err
-	}
-	body, err := d.body(&v)
-	if err != nil {
-		return err
-	}
-	c := journal.Decision{Approval: q.Seq, State: d.state, Note: d.note, Nonce: ident.New().String()}
-	data, err := stint.Marshal(c)
-	if err != nil {
-		return err
-	}
-	m := stint.Message{ID: c.MessageID(), Kind: stint.Decision, From: a.actor(), Data: data, Body: body}
-	if err := m.Check(); err != nil {
-		return usage(err)
-	}
-	if err := s.store.Send(ctx, row.Session.ID, m); err != nil {
-		if errors.Is(err, stint.Conflict) {
-			return a.tooLate(ctx, s, &row, &v)
-		}
-		return err
-	}
-	if err := a.settle(ctx, s, &row, m.ID); err != nil {
 		return err
 	}
 	if d.run {
@@ -202,133 +153,9 @@ func (a *app) decide(ctx context.Context, s *site, name string, d decision) erro
 	return nil
 }
 
-// question finds an open question by its name, or by that of a session which has one.
-func (a *app) question(ctx context.Context, s *site, name string) (stint.Row, stint.Approval, error) {
-	session, seq := ident.CutApprovalID(name)
-	row, _, err := view.Find(ctx, s.store, session, time.Now())
-	if err != nil && seq > 0 { // a session may be named like that
-		if whole, _, other := view.Find(ctx, s.store, name, time.Now()); other == nil {
-			row, seq, err = whole, 0, nil
-		}
-	}
-	if err != nil {
-		return row, stint.Approval{}, err
-	}
-	var open []stint.Approval
-	var names []string
-	var last stint.Approval // the newest that was decided, in a loop that is open
-	for _, q := range row.Session.At.Approvals {
-		if q.State != stint.ApprovalOpen && !q.At.Before(last.At) {
-			last = q
-		}
-		if q.State == stint.ApprovalOpen && (seq == 0 || q.Seq == seq) {
-			open = append(open, q)
-			names = append(names, fmt.Sprintf("%s.%d", row.Short, q.Seq))
-		}
-	}
-	switch {
-	case len(open) == 1:
-		return row, open[0], nil
-	case len(open) > 1:
-		err := stint.Invalid.Errorf("approval", "%s (%s) asks %d questions", row.Session.Name, row.Short, len(open))
-		err.Hint = "name one of " + strings.Join(names, ", ") + "; stint approvals " + row.Short + "  shows them"
-		return row, stint.Approval{}, err
-	case seq > 0:
-		return row, stint.Approval{}, a.ended(ctx, s, &row, seq)
-	case last.Seq > 0:
-		return row, stint.Approval{}, decided(&row, last.Seq, last.State, last.By, last.At)
-	}
-	e := stint.NotFound.Errorf("approval", "%s (%s) asks nothing: it is %s", row.Session.Name, row.Short, view.StatusWord(&row))
-	e.Hint = "stint approvals  lists what is asked"
-	return row, stint.Approval{}, e
-}
-
-// ended is why a question that is not open cannot be decided: the end that it came to.
-func (a *app) ended(ctx context.Context, s *site, row *stint.Row, seq stint.Seq) error {
-	es, err := s.store.Entries(ctx, stint.Range{Session: row.Session.ID, After: seq - 1, Kinds: []stint.Kind{stint.ApprovalRequested, stint.ApprovalDecided}})
-	if err != nil {
-		return err
-	}
-	if len(es) == 0 || es[0].Seq != seq || es[0].Kind != stint.ApprovalRequested {
-		e := stint.NotFound.Errorf("approval", "entry %d of %s (%s) is no question", seq, row.Session.Name, row.Short)
-		e.Hint = "stint approvals  lists what is asked"
-		return e
-	}
-	for i := range es {
-		d, err := journal.Decode[journal.ApprovalDecided](&es[i])
-		if err == nil && es[i].Kind == stint.ApprovalDecided && d.Approval == seq {
-			return decided(row, seq, d.State, es[i].Actor, es[i].At)
-		}
-	}
-	e := stint.Conflict.Errorf("approval", "%s.%d is not open any more: its session is %s", row.Short, seq, view.StatusWord(row))
-	e.Hint = "stint approvals  lists what is asked"
-	return e
-}
-
-func decided(row *stint.Row, seq stint.Seq, state stint.ApprovalState, by stint.Actor, at time.Time) error {
-	e := stint.Conflict.Errorf("approval", "%s.%d was %s by %s at %s", row.Short, seq, state, by, at.UTC().Format(time.RFC3339))
-	e.Hint = "one decision counts, the first; stint logs " + row.Short + "  shows what came of it"
-	return e
-}
-
-// tooLate says who decided before.
-func (a *app) tooLate(ctx context.Context, s *site, row *stint.Row, v *view.Approval) error {
-	_, seq := ident.CutApprovalID(v.ID)
-	ms, err := s.store.Inbox(ctx, row.Session.ID)
-	if err != nil {
-		return err
-	}
-	id := journal.Decision{Approval: seq}.MessageID()
-	for i := range ms {
-		var c journal.Decision
-		if ms[i].ID == id && json.Unmarshal(ms[i].Data, &c) == nil {
-			return decided(row, seq, c.State, ms[i].From, ms[i].At)
-		}
-	}
-	after, err := s.store.Session(ctx, row.Session.ID)
-	if err != nil {
-		return err
-	}
-	for _, q := range after.Session.At.Approvals {
-		if q.Seq == seq && q.State != stint.ApprovalOpen {
-			return decided(&after, seq, q.State, q.By, q.At)
-		}
-	}
-	return a.ended(ctx, s, &after, seq)
-}
-
-// body is what the decision carries: the answer, where one is asked for.
-func (d *decision) body(v *view.Approval) (json.RawMessage, error) {
-	if d.state != stint.ApprovalApproved {
-		return nil, nil
-	}
-	if v.Answer == nil {
-		if d.answer != "" {
-			return nil, usage(fmt.Errorf("%s asks for a yes or a no, and takes no --answer", v.Short))
-		}
-		return nil, nil
-	}
-	schema, err := tool.NewSchema(v.Answer)
-	if err != nil {
-		return nil, err
-	}
-	if d.answer == "" {
-		return nil, usage(fmt.Errorf("%s asks for an answer: give --answer, of the schema %s", v.Short, v.Answer))
-	}
-	answer := json.RawMessage(d.answer)
-	if bad := schema.Check(answer); bad != nil {
-		text, err := stint.Marshal(d.answer) // a text need not be quoted
-		if err == nil && !json.Valid(answer) {
-			bad = schema.Check(text)
-		} else if err == nil && schema.Check(text) == nil {
-			bad = nil
-		}
-		if bad != nil {
-			return nil, usage(fmt.Errorf("--answer: %w", bad))
-		}
-		answer = text
-	}
-	return answer, nil
+// said is the decision as this person makes it.
+func (d *decision) said(a *app) *control.Decision {
+	return &control.Decision{State: d.state, From: a.actor(), Note: d.note, Answer: d.answer, Text: true}
 }
 
 // mayDecide refuses a decision by a process that a session of the same family started, or

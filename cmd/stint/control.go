@@ -3,16 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint"
-	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/jsonx"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
@@ -188,7 +186,7 @@ then say what you found:
 	return cmd
 }
 
-// resolve checks the step before it sends the verdict.
+// resolve finds the step and sends the verdict.
 func (a *app) resolve(ctx context.Context, address string, o order) error {
 	s, err := a.open(ctx, false)
 	if err != nil {
@@ -199,30 +197,10 @@ func (a *app) resolve(ctx context.Context, address string, o order) error {
 	if err != nil {
 		return err
 	}
-	ses := &row.Session
-	if ses.Status != stint.Waiting || ses.Wait.For != stint.ForDoubt {
-		err := stint.Conflict.Errorf("resolve", "%s (%s) has no step in doubt: it is %s", ses.Name, row.Short, view.StatusWord(&row))
-		err.Hint = "stint show " + row.Short + "  says what it needs, if anything"
-		if ses.Status == stint.Pending && ses.At.Open {
-			err.Hint = "stint resume " + row.Short + " --run  finds out what is in doubt, and asks"
-		}
+	if err := a.desk(s).Resolve(ctx, &row, place, a.said(o)); err != nil {
 		return err
 	}
-	if differs, err := diverged(ctx, s, &row); err != nil {
-		return err
-	} else if differs {
-		err := stint.Conflict.Errorf("resolve", "%s (%s) goes on otherwise than is recorded, which no word on a step settles", ses.Name, row.Short)
-		err.Hint = anew(&row)
-		return err
-	}
-	step := ses.Wait.Step
-	if place.Step != 0 && (place.Loop != step.Loop || place.Step != step.Step || place.Sub != step.Sub) {
-		err := stint.Conflict.Errorf("resolve", "the step in doubt is %s, not %s", step, stint.Position{Loop: place.Loop, Step: place.Step, Sub: place.Sub})
-		err.Hint = fmt.Sprintf("stint resolve %s:%s --happened | --not | --unknown", row.Short, step)
-		return err
-	}
-	o.command.Step = &step
-	return a.give(ctx, s, &row, o)
+	return a.given(ctx, s, &row, o)
 }
 
 // orderAll gives one order to several sessions, once it is clear which. One that
@@ -266,19 +244,21 @@ func (a *app) each(ctx context.Context, n int, do func(i int) error) error {
 	return first
 }
 
-// give sends the order and makes it act: the session's runner obeys it; one that
-// nobody holds is settled here.
+// give sends the order and makes it act.
 func (a *app) give(ctx context.Context, s *site, row *stint.Row, o order) error {
-	status, _ := row.Status()
-	if err := a.futile(ctx, s, row, o); err != nil {
+	if err := a.desk(s).Give(ctx, row, a.said(o)); err != nil {
 		return err
 	}
-	// An interrupted session needs no message to go on, only a runner.
-	if o.kind != stint.Resume || status != stint.Pending {
-		if err := a.deliver(ctx, s, row, o); err != nil {
-			return err
-		}
-	}
+	return a.given(ctx, s, row, o)
+}
+
+// said is the order as this person gives it.
+func (a *app) said(o order) control.Order {
+	return control.Order{Kind: o.kind, From: a.actor(), Command: o.command, Body: o.body}
+}
+
+// given is what happens here after an order.
+func (a *app) given(ctx context.Context, s *site, row *stint.Row, o order) error {
 	if o.run {
 		return a.runThere(ctx, s, row, a.json)
 	}
@@ -289,70 +269,27 @@ func (a *app) give(ctx context.Context, s *site, row *stint.Row, o order) error 
 	return a.ordered(&after, o)
 }
 
-func (a *app) deliver(ctx context.Context, s *site, row *stint.Row, o order) error {
-	m := stint.Message{ID: ident.New().String(), Kind: o.kind, From: a.actor(), Body: o.body}
-	if o.kind != stint.Prompt {
-		data, err := stint.Marshal(o.command)
-		if err != nil {
-			return err
-		}
-		m.Data = data
-	}
-	if err := s.store.Send(ctx, row.Session.ID, m); err != nil {
-		var e *stint.Error
-		if errors.As(err, &e) && e.Code == stint.Conflict && row.Session.Status.Ended() {
-			e = stint.Conflict.Errorf("", "%s (%s): the session has ended: %s", row.Session.Name, row.Short, row.Session.Status)
-			e.Hint = fmt.Sprintf("stint restart %s --run begins it again", row.Short)
-			if o.kind == stint.Prompt {
-				e.Hint = fmt.Sprintf("stint restart %s --say TEXT --run begins it again with a message", row.Short)
-			}
-			return e
-		}
-		return err
-	}
-	if !o.kind.Control() {
-		return nil
-	}
-	return a.settle(ctx, s, row, m.ID)
+// desk is where orders to the sessions of a store are given.
+func (a *app) desk(s *site) *control.Desk {
+	return &control.Desk{Store: s.store, Settler: settler{a, s}, Prefix: "--"}
 }
 
-// settle has a message acted on: the session's runner obeys it, one that nobody holds
-// is settled here.
-func (a *app) settle(ctx context.Context, s *site, row *stint.Row, id string) error {
-	if row.Live {
-		return nil
-	}
-	w := s.wire(nil)
+// settler settles sessions with an engine of its own, made when one is needed.
+type settler struct {
+	app  *app
+	site *site
+}
+
+// Settle implements [control.Settler].
+func (t settler) Settle(ctx context.Context, id stint.ID) error {
+	w := t.site.wire(nil)
 	defer w.close()
-	e, err := a.engine(ctx, s, w)
+	e, err := t.app.engine(ctx, t.site, w)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	if err := e.Settle(ctx, row.Session.ID); err != nil {
-		return err
-	}
-	return refusedFor(ctx, s, row, id)
-}
-
-// refusedFor is why a message was refused; nil if it was not.
-func refusedFor(ctx context.Context, s *site, row *stint.Row, id string) error {
-	es, err := s.store.Entries(ctx, stint.Range{Session: row.Session.ID, After: row.Session.Head, Kinds: []stint.Kind{stint.MessageRefused}})
-	if err != nil {
-		return err
-	}
-	for i := range es {
-		d, err := journal.Decode[journal.Taken](&es[i])
-		if err != nil {
-			return err
-		}
-		if d.ID == id {
-			err := stint.Conflict.Errorf(string(d.Kind), "%s (%s) refused it: %s", row.Session.Name, row.Short, d.Why)
-			err.Hint = "stint show " + row.Short
-			return err
-		}
-	}
-	return nil
+	return e.Settle(ctx, id)
 }
 
 // ordered says how the session stands after an order, and what takes it up.
@@ -390,39 +327,4 @@ func (o *order) when() string {
 		return "at once"
 	}
 	return "at its next step boundary"
-}
-
-// diverged reports whether a session in doubt waits since its agent goes on otherwise than
-// is recorded, and not for a word on a step.
-func diverged(ctx context.Context, s *site, row *stint.Row) (bool, error) {
-	v, err := view.NewShow(ctx, s.store, row, view.ShowOptions{Line: -1}, time.Now())
-	if err != nil {
-		return false, err
-	}
-	step := row.Session.Wait.Step.String()
-	return !slices.ContainsFunc(v.Steps, func(st view.StepInfo) bool { return st.Step == step }), nil
-}
-
-// anew is how a loop that diverged goes on.
-func anew(row *stint.Row) string {
-	return fmt.Sprintf("do the loop anew, as the agent is now: stint restart %[1]s --from %[2]d --run\n  or put the agent back, and go on: stint resume %[1]s --run", row.Short, row.Session.Wait.Step.Loop-1)
-}
-
-// futile refuses an order that would be taken and lead to nothing: to go on before
-// a step in doubt is settled asks the same again, and to park a session that is
-// parked for it hides the question.
-func (a *app) futile(ctx context.Context, s *site, row *stint.Row, o order) error {
-	ses := &row.Session
-	concerned := o.kind == stint.Resume || o.kind == stint.Pause || o.kind == stint.Interrupt || o.kind == stint.Restart && o.command.From == nil
-	if !concerned || row.Live || ses.Status != stint.Waiting || ses.Wait.For != stint.ForDoubt {
-		return nil
-	}
-	differs, err := diverged(ctx, s, row)
-	if err != nil || differs { // it may have been mended
-		return err
-	}
-	step := ses.Wait.Step.String()
-	e := stint.Conflict.Errorf("", "%s (%s) is parked, and cannot go on before step %s is settled", ses.Name, row.Short, step)
-	e.Hint = fmt.Sprintf("stint resolve %s:%s --happened | --not | --unknown", row.Short, step)
-	return e
 }

@@ -10,8 +10,10 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/mcpserver"
 	"github.com/stint-dev/stint/internal/term"
+	"github.com/stint-dev/stint/internal/view"
 )
 
 // mcpOptions are the flags of stint mcp.
@@ -136,14 +138,14 @@ func (d *mcpDoor) Start(ctx context.Context, r mcpserver.Request) (mcpserver.Sta
 			return q, nil
 		}
 		var err error
-		q.Labels, err = merged(r.Labels, agent.Labels)
+		q.Labels, err = control.Labels(r.Labels, agent.Labels)
 		return q, err
 	})
 	return mcpserver.Started{ID: made.ID, Found: made.Found}, err
 }
 
 // Agents lists those of stint.yaml.
-func (d *mcpDoor) Agents(context.Context) ([]mcpserver.Agent, error) {
+func (d *mcpDoor) Agents(context.Context) ([]view.Agent, error) {
 	file, err := d.app.mustConfig()
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/price"
 	"github.com/stint-dev/stint/internal/term"
+	"github.com/stint-dev/stint/internal/view"
 )
 
 // promptOptions are the flags that make an agent where none is named.
@@ -84,7 +85,7 @@ func (f *foreground) printText(row *stint.Row) error {
 	if row.Session.Status != stint.Completed {
 		return nil
 	}
-	r, err := readResult(context.Background(), f.site, row, -1)
+	r, err := view.NewResult(context.Background(), f.site.store, row, -1)
 	if err != nil {
 		return err
 	}

@@ -3,10 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/user"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +12,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
-	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -82,25 +80,7 @@ func (o *requestOptions) labelled(agent map[string]string) (map[string]string, e
 		}
 		own[k] = v
 	}
-	return merged(own, agent)
-}
-
-// merged returns the labels own, and those of the agent that they do not replace.
-func merged(own, agent map[string]string) (map[string]string, error) {
-	all := maps.Clone(agent)
-	if all == nil {
-		all = map[string]string{}
-	}
-	for _, k := range slices.Sorted(maps.Keys(own)) {
-		if err := config.CheckLabel(k, own[k]); err != nil {
-			return nil, err
-		}
-		all[k] = own[k]
-	}
-	if len(all) > config.MaxLabels {
-		return nil, usage(fmt.Errorf("%d labels are too many; a session has at most %d", len(all), config.MaxLabels))
-	}
-	return all, nil
+	return control.Labels(own, agent)
 }
 
 func (o *requestOptions) limits(agent engine.Agent) (*stint.Limits, error) {
@@ -118,8 +98,8 @@ func (o *requestOptions) limits(agent engine.Agent) (*stint.Limits, error) {
 		return nil, usage(fmt.Errorf("--loops, --steps and --tokens are not below zero"))
 	}
 	if o.cost != "" {
-		if err := setMoney(&lim.Cost, o.cost); err != nil {
-			return nil, usage(fmt.Errorf("--cost %q: %w", o.cost, err))
+		if err := (&control.Limits{Cost: o.cost}).Apply(&lim, now); err != nil {
+			return nil, usage(fmt.Errorf("--%w", err))
 		}
 	}
 	if o.wall > 0 {

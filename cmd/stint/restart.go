@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint"
-	"github.com/stint-dev/stint/engine"
-	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
 	"github.com/stint-dev/stint/journal"
 )
@@ -86,34 +82,28 @@ func (a *app) restart(ctx context.Context, address string, o restartOptions) err
 	if o.command.From == nil && !o.dryRun {
 		return a.give(ctx, s, &row, o.order)
 	}
-	from := row.Session.Checkpoint.Loop
-	if o.command.From != nil {
-		from = *o.command.From
-	}
-	plan, err := a.plan(ctx, s, &row.Session, from)
+	desk := a.desk(s)
+	plan, refused, err := desk.PlanRestart(ctx, &row, a.said(o.order))
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
-		return a.printPlan(ctx, s, &row, &plan, o)
+		return a.printPlan(&row, &plan, refused, o)
 	}
-	if err := undecided(&row, &plan, o); err != nil && !row.Live {
-		return err
-	}
-	if !row.Live { // a session that runs is past the plan before it can take it
-		o.command.Head, o.command.Plan = row.Session.Head, plan.Hash
+	if refused != nil && !row.Live {
+		return refused
 	}
 	if !a.json {
 		a.printf("%s", planText(&row, &plan, o.command.InDoubt))
 	}
-	return a.give(ctx, s, &row, o.order)
+	if err := desk.Restart(ctx, &row, &plan, a.said(o.order)); err != nil {
+		return err
+	}
+	return a.given(ctx, s, &row, o.order)
 }
 
 // printPlan prints what the restart would do, and refuses as it would.
-func (a *app) printPlan(ctx context.Context, s *site, row *stint.Row, plan *journal.Plan, o restartOptions) error {
-	if o.command.From == nil {
-		plan.Leaves.Loops = 0 // it stays on its line
-	}
+func (a *app) printPlan(row *stint.Row, plan *journal.Plan, refused error, o restartOptions) error {
 	switch {
 	case a.json:
 		doc := struct {
@@ -127,16 +117,13 @@ func (a *app) printPlan(ctx context.Context, s *site, row *stint.Row, plan *jour
 		a.printf("%s", goOnText(row, plan))
 	default:
 		a.printf("%sNothing was changed. ", planText(row, plan, o.command.InDoubt))
-		if undecided(row, plan, o) == nil {
+		if refused == nil {
 			a.printf("To do it: stint restart %s --from %d%s\n", row.Short, plan.From, o.choice())
 		} else {
 			a.printf("To do it: stint restart %s --from %d --in-doubt skip | redo\n", row.Short, plan.From)
 		}
 	}
-	if err := undecided(row, plan, o); err != nil {
-		return err
-	}
-	return a.futile(ctx, s, row, o.order)
+	return refused
 }
 
 // choice is the flag that says what becomes of steps in doubt, where it was given.
@@ -145,61 +132,4 @@ func (o *restartOptions) choice() string {
 		return ""
 	}
 	return " --in-doubt " + string(o.command.InDoubt)
-}
-
-// undecided refuses to leave steps in doubt behind without a choice.
-func undecided(row *stint.Row, plan *journal.Plan, o restartOptions) error {
-	steps := plan.Undecided()
-	if o.command.From == nil || len(steps) == 0 || o.command.InDoubt == journal.SkipDoubt || o.command.InDoubt == journal.RedoDoubt {
-		return nil
-	}
-	at := stint.Position{Loop: steps[0].Pos.Loop, Step: steps[0].Pos.Step, Sub: steps[0].Pos.Sub}
-	what := fmt.Sprintf("step %s %s is in doubt, and", at, term.Line(steps[0].Name))
-	if n := len(steps) - 1; n > 0 {
-		what = fmt.Sprintf("step %s %s and %s are in doubt, and", at, term.Line(steps[0].Name), counted(n, "other"))
-	}
-	err := stint.Conflict.Errorf("restart", "%s going back leaves that behind", what)
-	err.Hint = fmt.Sprintf("choose --in-doubt skip (the new line does not do it) or redo (it does it again)\n  or say what became of it: stint resolve %s:%s --happened | --not | --unknown", row.Short, at)
-	if row.Session.Status != stint.Waiting || row.Session.Wait.For != stint.ForDoubt {
-		err.Hint, _, _ = strings.Cut(err.Hint, "\n")
-	}
-	return err
-}
-
-// plan works out what going back to the end of a loop means.
-func (a *app) plan(ctx context.Context, s *site, ses *stint.Session, from int) (journal.Plan, error) {
-	es, err := allEntries(ctx, s.store, ses.ID)
-	if err != nil {
-		return journal.Plan{}, err
-	}
-	src := engine.Source(ctx, s.store, ses.ID, ses.Family)
-	now, err := journal.ReadState(ses.Checkpoint, src)
-	if err != nil {
-		return journal.Plan{}, err
-	}
-	cp, err := journal.CheckpointAt(es, from)
-	if err != nil {
-		return journal.Plan{}, err
-	}
-	then, err := journal.ReadState(cp, src)
-	if err != nil {
-		return journal.Plan{}, err
-	}
-	return journal.MakePlan(*ses, es, from, now, then)
-}
-
-// allEntries reads a whole journal.
-func allEntries(ctx context.Context, r stint.Reader, id stint.ID) ([]stint.Entry, error) {
-	const page = 5000
-	var all []stint.Entry
-	for after := stint.Seq(0); ; after = all[len(all)-1].Seq {
-		es, err := r.Entries(ctx, stint.Range{Session: id, After: after, Limit: page})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, es...)
-		if len(es) < page {
-			return all, nil
-		}
-	}
 }

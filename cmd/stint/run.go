@@ -20,6 +20,7 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/ident"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
@@ -401,8 +402,8 @@ func (f *foreground) tell(row *stint.Row) {
 		f.say("%s %s: %s · stint show %s\n", s.Name, s.Status, term.Line(s.Reason), row.Short)
 	case s.Status == stint.Waiting && s.Wait.For == stint.ForDoubt:
 		way := fmt.Sprintf("stint resolve %s:%s --happened | --not | --unknown", row.Short, s.Wait.Step)
-		if differs, err := diverged(context.Background(), f.site, row); err == nil && differs {
-			way = anew(row)
+		if differs, err := control.Diverged(context.Background(), f.site.store, row); err == nil && differs {
+			way = control.Anew(row)
 		}
 		f.say("%s waits for your word: %s\n  %s\n", s.Name, term.Line(s.Wait.What), way)
 	case s.Status == stint.Waiting:

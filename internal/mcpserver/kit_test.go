@@ -23,6 +23,7 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/mcpserver"
+	"github.com/stint-dev/stint/internal/view"
 	"github.com/stint-dev/stint/store/mem"
 	"github.com/stint-dev/stint/tool"
 )
@@ -104,8 +105,8 @@ func (r *room) Start(ctx context.Context, q mcpserver.Request) (mcpserver.Starte
 	return mcpserver.Started{}, err
 }
 
-func (r *room) Agents(context.Context) ([]mcpserver.Agent, error) {
-	return []mcpserver.Agent{{Name: "chat", Kind: "exec", Command: []string{"python3", "chat.py"}, Sum: strings.Repeat("0", 64), Description: "Talks"},
+func (r *room) Agents(context.Context) ([]view.Agent, error) {
+	return []view.Agent{{Name: "chat", Kind: "exec", Command: []string{"python3", "chat.py"}, Sum: strings.Repeat("0", 64), Description: "Talks"},
 		{Name: "pay", Kind: "llm", Command: []string{}, Model: "anthropic/claude-sonnet-5", Sum: strings.Repeat("1", 64)}}, nil
 }
 

@@ -306,9 +306,9 @@ func (s *Server) listApprovals(ctx context.Context, _ string, in sessionInputs) 
 
 // agentList is stint.agent.list/1 with what was cut.
 type agentList struct {
-	Schema view.Schema `json:"schema"`
-	Items  []Agent     `json:"items"`
-	Cut    []cut       `json:"cut,omitempty"`
+	Schema view.Schema  `json:"schema"`
+	Items  []view.Agent `json:"items"`
+	Cut    []cut        `json:"cut,omitempty"`
 }
 
 func (s *Server) listAgents(ctx context.Context, _ string, _ struct{}) (answer, error) {
@@ -323,5 +323,5 @@ func (s *Server) listAgents(ctx context.Context, _ string, _ struct{}) (answer, 
 	for i := range items {
 		fmt.Fprintf(&text, "%s  %s  %s\n", term.Line(items[i].Name), items[i].Kind, term.Line(items[i].Description))
 	}
-	return answer{agentList{Schema: SchemaAgents, Items: items}, text.String()}, nil
+	return answer{agentList{Schema: view.SchemaAgents, Items: items}, text.String()}, nil
 }

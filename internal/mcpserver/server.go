@@ -54,21 +54,7 @@ type Started struct {
 // Lister names the agents that can be started.
 type Lister interface {
 	// Agents returns them by name.
-	Agents(ctx context.Context) ([]Agent, error)
-}
-
-// SchemaAgents is the schema of a list of agents.
-const SchemaAgents view.Schema = "stint.agent.list/1"
-
-// Agent is an agent of the configuration, as JSON in stint.agent.list/1.
-type Agent struct {
-	Name        string   `json:"name"`
-	Kind        string   `json:"kind"`
-	Command     []string `json:"command"` // of programs, else empty
-	Model       string   `json:"model"`   // of language models, else empty
-	URL         string   `json:"url"`     // of agents behind one, else empty
-	Sum         string   `json:"definition_sum"`
-	Description string   `json:"description"`
+	Agents(ctx context.Context) ([]view.Agent, error)
 }
 
 // Server answers clients. It may serve several at once.

@@ -32,16 +32,16 @@ type Entry struct {
 	Actor   stint.Actor     `json:"actor"`
 	Cause   stint.Seq       `json:"cause"` // entry that led to this one; 0: none
 	Data    json.RawMessage `json:"data"`  // its members depend on kind; null if it was erased
-	Body    *Body           `json:"body"`  // null if there is none
+	Body    *payload        `json:"body"`  // null if there is none
 	Blob    *stint.BlobRef  `json:"blob"`  // {sum, size} of a body that lies outside the journal; else null
 	Erased  bool            `json:"erased"`
 	Hash    stint.Hash      `json:"hash"`
 }
 
-// Body is the payload of an entry: a step's input or result, a message, a state or
+// payload is the body of an entry: a step's input or result, a message, a state or
 // its delta, output. The bytes are in one of the last three members, where they
 // were asked for.
-type Body struct {
+type payload struct {
 	Size    int64           `json:"size"`          // bytes
 	Missing bool            `json:"missing"`       // it was asked for and is not there
 	Cut     bool            `json:"cut,omitempty"` // only its beginning was asked for
@@ -67,7 +67,7 @@ func NewEntry(e *stint.Entry) Entry {
 		out.Data = json.RawMessage("null")
 	}
 	if n := sizeOf(e); n > 0 {
-		out.Body = &Body{Size: n}
+		out.Body = &payload{Size: n}
 	}
 	if !e.Blob.IsZero() {
 		ref := e.Blob
@@ -80,7 +80,7 @@ func NewEntry(e *stint.Entry) Entry {
 func sizeOf(e *stint.Entry) int64 { return max(int64(len(e.Body)), e.Blob.Size) }
 
 // fill puts the bytes in.
-func (b *Body) fill(p []byte) {
+func (b *payload) fill(p []byte) {
 	switch {
 	case json.Valid(p):
 		b.JSON = p

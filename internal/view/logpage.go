@@ -58,7 +58,7 @@ var errEnough = errors.New("enough")
 func all(*stint.Entry) (bool, error) { return true, nil }
 
 // begin puts the first most bytes of the body of e into to, whole if there are no more.
-func (b bodies) begin(ctx context.Context, e *stint.Entry, to *Body, most int) error {
+func (b bodies) begin(ctx context.Context, e *stint.Entry, to *payload, most int) error {
 	body, found, err := b.maybe(ctx, e)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ type Show struct {
 	Goal         *excerpt   `json:"goal"`          // what it was begun with; null if with nothing
 	Result       *excerpt   `json:"result"`        // what it ended with; null if it has not, or with nothing
 	Hint         *string    `json:"hint"`          // what to do about the error that it stands at; null if nobody knew
-	Lines        []LineInfo `json:"lines"`         // all of them, in order
+	Lines        []lineInfo `json:"lines"`         // all of them, in order
 	Line         int        `json:"line"`          // the one whose loops are shown
 	Loops        []LoopInfo `json:"loops"`         // of that line, oldest first: the newest ten, or all
 	LoopsOmitted int        `json:"loops_omitted"` // earlier ones that are not in loops
@@ -36,8 +36,8 @@ type excerpt struct {
 	Size int64  `json:"size"` // bytes of the whole
 }
 
-// LineInfo is one line of a session.
-type LineInfo struct {
+// lineInfo is one line of a session.
+type lineInfo struct {
 	Line   int         `json:"line"`
 	From   int         `json:"from"` // keeps loops 1..from of the line before
 	Seq    stint.Seq   `json:"seq"`  // entry that began it
@@ -167,11 +167,11 @@ func (b bodies) excerpt(ctx context.Context, id stint.ID, kind stint.Kind) (*exc
 	return &excerpt{Text: head(body, 0), Size: sizeOf(&es[0])}, err
 }
 
-func linesOf(es []stint.Entry) ([]LineInfo, error) {
-	var all []LineInfo
+func linesOf(es []stint.Entry) ([]lineInfo, error) {
+	var all []lineInfo
 	for i := range es {
 		e := &es[i]
-		l := LineInfo{Line: e.Pos.Line, Seq: e.Seq, At: whole(e.At), By: e.Actor}
+		l := lineInfo{Line: e.Pos.Line, Seq: e.Seq, At: whole(e.At), By: e.Actor}
 		switch e.Kind {
 		case stint.SessionCreated:
 		case stint.LineStarted:

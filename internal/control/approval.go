@@ -1,0 +1,224 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/internal/view"
+	"github.com/stint-dev/stint/journal"
+	"github.com/stint-dev/stint/tool"
+)
+
+// Decision is what somebody decides about a question.
+type Decision struct {
+	State  stint.ApprovalState // approved or denied
+	From   stint.Actor
+	Note   string // one line; the agent and the journal get it
+	Answer string // JSON, where one is asked for; empty: none
+	Text   bool   // Answer may also be a text without quotes, where a text is asked for
+}
+
+// maxNote is how many bytes of a person's words the journal keeps beside a decision.
+const maxNote = 1000
+
+// Check refuses words of which the journal would not keep all: a person who writes three
+// lines must not find out later that the agent got the first. prefix is as in [Desk]. It
+// takes spaces at the ends off.
+func (v *Decision) Check(prefix string) error {
+	v.Note = strings.TrimSpace(v.Note)
+	why := ""
+	switch {
+	case strings.ContainsAny(v.Note, "\r\n"):
+		why = "has several"
+	case len(v.Note) > maxNote:
+		why = fmt.Sprintf("has %d", len(v.Note))
+	default:
+		return nil
+	}
+	err := stint.Invalid.Errorf("", "%smessage is one line of at most %d bytes, and this one %s", prefix, maxNote, why)
+	err.Hint = "say in one line what was decided, and the rest with stint send SESSION -f FILE"
+	return err
+}
+
+// Decide decides the question that name names, see [Desk.Question], and returns its
+// session and the question as they were before. may, if it is not nil, is asked whether
+// this decision may be made. The first decision counts: a later one is [stint.Conflict],
+// and the error says who decided, and when.
+func (d *Desk) Decide(ctx context.Context, name string, v Decision, may func(context.Context, *stint.Row) error) (row stint.Row, asked view.Approval, err error) {
+	if err := v.Check(d.Prefix); err != nil {
+		return row, asked, err
+	}
+	row, q, err := d.Question(ctx, name)
+	if err != nil {
+		return row, asked, err
+	}
+	if may != nil {
+		if err := may(ctx, &row); err != nil {
+			return row, asked, err
+		}
+	}
+	if asked, err = view.NewApproval(ctx, d.Store, &row, &q); err != nil {
+		return row, asked, err
+	}
+	body, err := d.answer(&v, &asked)
+	if err != nil {
+		return row, asked, err
+	}
+	c := journal.Decision{Approval: q.Seq, State: v.State, Note: v.Note, Nonce: ident.New().String()}
+	data, err := stint.Marshal(c)
+	if err != nil {
+		return row, asked, err
+	}
+	m := stint.Message{ID: c.MessageID(), Kind: stint.Decision, From: v.From, Data: data, Body: body}
+	if err := m.Check(); err != nil {
+		return row, asked, err
+	}
+	if err := d.Store.Send(ctx, row.Session.ID, m); err != nil {
+		if errors.Is(err, stint.Conflict) {
+			err = d.tooLate(ctx, &row, q.Seq)
+		}
+		return row, asked, err
+	}
+	return row, asked, d.settle(ctx, &row, m.ID)
+}
+
+// Question finds an open question by its name, SESSION.SEQ, or by that of a session which
+// has one. The error is [stint.NotFound], or [stint.Conflict] for one that was decided or
+// has ended, or [stint.Invalid] where several are meant.
+func (d *Desk) Question(ctx context.Context, name string) (stint.Row, stint.Approval, error) {
+	session, seq := ident.CutApprovalID(name)
+	row, _, err := view.Find(ctx, d.Store, session, time.Now())
+	if err != nil && seq > 0 { // a session may be named like that
+		if whole, _, other := view.Find(ctx, d.Store, name, time.Now()); other == nil {
+			row, seq, err = whole, 0, nil
+		}
+	}
+	if err != nil {
+		return row, stint.Approval{}, err
+	}
+	var open []stint.Approval
+	var names []string
+	var last stint.Approval // the newest that was decided, in a loop that is open
+	for _, q := range row.Session.At.Approvals {
+		if q.State != stint.ApprovalOpen && !q.At.Before(last.At) {
+			last = q
+		}
+		if q.State == stint.ApprovalOpen && (seq == 0 || q.Seq == seq) {
+			open = append(open, q)
+			names = append(names, fmt.Sprintf("%s.%d", row.Short, q.Seq))
+		}
+	}
+	switch {
+	case len(open) == 1:
+		return row, open[0], nil
+	case len(open) > 1:
+		err := stint.Invalid.Errorf("approval", "%s (%s) asks %d questions", row.Session.Name, row.Short, len(open))
+		err.Hint = "name one of " + strings.Join(names, ", ") + "; stint approvals " + row.Short + "  shows them"
+		return row, stint.Approval{}, err
+	case seq > 0:
+		return row, stint.Approval{}, d.ended(ctx, &row, seq)
+	case last.Seq > 0:
+		return row, stint.Approval{}, decided(&row, last.Seq, last.State, last.By, last.At)
+	}
+	e := stint.NotFound.Errorf("approval", "%s (%s) asks nothing: it is %s", row.Session.Name, row.Short, view.StatusWord(&row))
+	e.Hint = "stint approvals  lists what is asked"
+	return row, stint.Approval{}, e
+}
+
+// ended is why a question that is not open cannot be decided: the end that it came to.
+func (d *Desk) ended(ctx context.Context, row *stint.Row, seq stint.Seq) error {
+	es, err := d.Store.Entries(ctx, stint.Range{Session: row.Session.ID, After: seq - 1, Kinds: []stint.Kind{stint.ApprovalRequested, stint.ApprovalDecided}})
+	if err != nil {
+		return err
+	}
+	if len(es) == 0 || es[0].Seq != seq || es[0].Kind != stint.ApprovalRequested {
+		e := stint.NotFound.Errorf("approval", "entry %d of %s (%s) is no question", seq, row.Session.Name, row.Short)
+		e.Hint = "stint approvals  lists what is asked"
+		return e
+	}
+	for i := range es {
+		c, err := journal.Decode[journal.ApprovalDecided](&es[i])
+		if err == nil && es[i].Kind == stint.ApprovalDecided && c.Approval == seq {
+			return decided(row, seq, c.State, es[i].Actor, es[i].At)
+		}
+	}
+	e := stint.Conflict.Errorf("approval", "%s.%d is not open any more: its session is %s", row.Short, seq, view.StatusWord(row))
+	e.Hint = "stint approvals  lists what is asked"
+	return e
+}
+
+func decided(row *stint.Row, seq stint.Seq, state stint.ApprovalState, by stint.Actor, at time.Time) error {
+	e := stint.Conflict.Errorf("approval", "%s.%d was %s by %s at %s", row.Short, seq, state, by, at.UTC().Format(time.RFC3339))
+	e.Hint = "one decision counts, the first; stint logs " + row.Short + "  shows what came of it"
+	return e
+}
+
+// tooLate says who decided before.
+func (d *Desk) tooLate(ctx context.Context, row *stint.Row, seq stint.Seq) error {
+	ms, err := d.Store.Inbox(ctx, row.Session.ID)
+	if err != nil {
+		return err
+	}
+	id := journal.Decision{Approval: seq}.MessageID()
+	for i := range ms {
+		var c journal.Decision
+		if ms[i].ID == id && json.Unmarshal(ms[i].Data, &c) == nil {
+			return decided(row, seq, c.State, ms[i].From, ms[i].At)
+		}
+	}
+	after, err := d.Store.Session(ctx, row.Session.ID)
+	if err != nil {
+		return err
+	}
+	for _, q := range after.Session.At.Approvals {
+		if q.Seq == seq && q.State != stint.ApprovalOpen {
+			return decided(&after, seq, q.State, q.By, q.At)
+		}
+	}
+	return d.ended(ctx, &after, seq)
+}
+
+// answer is what the decision carries: the answer, where one is asked for. An answer that
+// does not fit is [stint.Invalid].
+func (d *Desk) answer(v *Decision, asked *view.Approval) (json.RawMessage, error) {
+	if v.State != stint.ApprovalApproved {
+		return nil, nil
+	}
+	if asked.Answer == nil {
+		if v.Answer != "" {
+			return nil, stint.Invalid.Errorf("", "%s asks for a yes or a no, and takes no %sanswer", asked.Short, d.Prefix)
+		}
+		return nil, nil
+	}
+	schema, err := tool.NewSchema(asked.Answer)
+	if err != nil {
+		return nil, err
+	}
+	if v.Answer == "" {
+		return nil, stint.Invalid.Errorf("", "%s asks for an answer: give %sanswer, of the schema %s", asked.Short, d.Prefix, asked.Answer)
+	}
+	answer := json.RawMessage(v.Answer)
+	bad := schema.Check(answer)
+	if bad == nil {
+		return answer, nil
+	}
+	if v.Text {
+		text, err := stint.Marshal(v.Answer) // a text need not be quoted
+		if err == nil && !json.Valid(answer) {
+			bad = schema.Check(text)
+		} else if err == nil && schema.Check(text) == nil {
+			bad = nil
+		}
+		answer = text
+	}
+	if bad != nil {
+		return nil, &stint.Error{Code: stint.Invalid, Err: fmt.Errorf("%sanswer: %w", d.Prefix, bad)}
+	}
+	return answer, nil
+}
