@@ -42,7 +42,8 @@ type Order struct {
 	From    stint.Actor
 	ID      string // of the message, chosen by who sends it; empty: a new one
 	Command journal.Command
-	Body    []byte // of a prompt
+	Body    []byte      // of a prompt
+	Keys    []stint.Key // durable with it, see [stint.Message]
 }
 
 // Give sends the order and makes it act: the session's runner obeys it; one that nobody
@@ -68,7 +69,7 @@ func (d *Desk) Give(ctx context.Context, row *stint.Row, o Order) error {
 
 // message is the order as the inbox has it.
 func (o *Order) message() (stint.Message, error) {
-	m := stint.Message{ID: o.ID, Kind: o.Kind, From: o.From, Body: o.Body}
+	m := stint.Message{ID: o.ID, Kind: o.Kind, From: o.From, Body: o.Body, Keys: o.Keys}
 	if m.ID == "" {
 		m.ID = ident.New().String()
 	}

@@ -5,6 +5,7 @@ package problem
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -69,10 +70,11 @@ func Status(err error) int {
 // retryAfter is what a service that is down asks for where the error does not say.
 const retryAfter = 5 * time.Second
 
-// Write answers with err, which is not nil. The text of an error of code internal stays
-// out of the answer, because nobody chose its words; log it. An unavailable service, and
-// every error that says so with [stint.Retry], is answered with Retry-After.
-func Write(w http.ResponseWriter, err error) {
+// Describe returns the body of the answer to err, which is not nil, and the headers that
+// go with it. The text of an error of code internal stays out of it, because nobody chose
+// its words; log it. An unavailable service, and every error that says so with
+// [stint.Retry], has Retry-After.
+func Describe(err error) (Document, http.Header) {
 	doc := Document{Status: Status(err), Code: stint.CodeOf(err)}
 	doc.Title = http.StatusText(doc.Status)
 	if e, ok := errors.AsType[*stint.Error](err); ok {
@@ -85,17 +87,25 @@ func Write(w http.ResponseWriter, err error) {
 	if doc.Code == stint.Internal {
 		doc.Detail, doc.Hint = "a fault of stint", "the log of the server says more"
 	}
-	h := w.Header()
+	h := http.Header{}
 	if after := wait(err, doc.Code); after > 0 {
 		h.Set("Retry-After", strconv.FormatInt(int64((after+time.Second-1)/time.Second), 10))
 	}
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	return doc, h
+}
+
+// Write answers with what [Describe] returns.
+func Write(w http.ResponseWriter, err error) {
+	doc, more := Describe(err)
+	h := w.Header()
+	maps.Copy(h, more)
 	// What was meant for another body must not describe this one.
 	for _, name := range []string{"Content-Length", "Content-Encoding", "Content-Disposition", "Etag", "Last-Modified"} {
 		h.Del(name)
 	}
 	h.Set("Content-Type", ContentType)
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(doc.Status)
 	if body, err := json.Marshal(doc); err == nil { // strings and a number, it never fails
 		_, _ = w.Write(append(body, '\n')) // who has gone does not read it

@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/access"
+	"github.com/stint-dev/stint/internal/access/guard"
+	"github.com/stint-dev/stint/internal/control"
+	"github.com/stint-dev/stint/internal/view"
+)
+
+// Starter makes sessions.
+type Starter interface {
+	// Start creates a session and returns once it is durable. [StartRequest.Request] makes
+	// what the engine takes of the agent. An agent that is not there is [stint.NotFound].
+	Start(ctx context.Context, r StartRequest) (engine.Created, error)
+}
+
+// Agents knows the agents that can be started.
+type Agents interface {
+	// Agents returns them by name.
+	Agents(ctx context.Context) ([]view.Agent, error)
+	// Agent returns one as it would be pinned, or [stint.NotFound].
+	Agent(ctx context.Context, name string) (Definition, error)
+}
+
+// Options are what the API is made of. Store, Starter, Settler, Agents and Health are
+// required; all of them must be safe for concurrent use.
+type Options struct {
+	Store   control.Store
+	Starter Starter
+	Settler control.Settler
+	Agents  Agents
+	Health  Health
+	Tokens  Tokens // nil: there are none, and their routes answer 404
+	// MayDecide is asked before a decision of somebody who has the scope for it: nil lets
+	// them. It is the place to refuse a local caller that an agent's process started.
+	MayDecide func(ctx context.Context, row *stint.Row) error
+	// Events and SessionEvents, if set, are mounted at GET /v1/events and at
+	// GET /v1/sessions/{id}/events as streams.
+	Events        http.Handler
+	SessionEvents http.Handler
+	Version       string       // of this program, for /openapi.json
+	Log           *slog.Logger // what is not told to clients: errors of code internal; nil: nowhere
+}
+
+// Register registers the routes on mux and returns their rows. Options that miss
+// something are [stint.Internal].
+func Register(mux *guard.Mux, o Options) (access.Table, error) {
+	if o.Store == nil || o.Starter == nil || o.Settler == nil || o.Agents == nil || o.Health == nil {
+		return nil, stint.Internal.Errorf("api", "it needs a store, a starter, a settler, agents and health")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := newServer(mux, o)
+	s.healthRoutes()
+	s.sessionRoutes()
+	s.orderRoutes()
+	s.agentRoutes()
+	s.tokenRoutes()
+	s.streams()
+	if err := s.document(); err != nil {
+		return nil, err
+	}
+	return s.table, nil
+}
+
+// New returns the whole API behind g: for a server that serves nothing else.
+func New(g *guard.Guard, o Options) (http.Handler, error) {
+	var mux guard.Mux
+	table, err := Register(&mux, o)
+	if err != nil {
+		return nil, err
+	}
+	return g.Protect(table, &mux)
+}
+
+// streams mounts what is not answered here.
+func (s *server) streams() {
+	for _, r := range []struct {
+		pattern string
+		h       http.Handler
+	}{{"/v1/events", s.Events}, {"/v1/sessions/{id}/events", s.SessionEvents}} {
+		if r.h != nil {
+			s.raw(access.Route{Method: http.MethodGet, Pattern: r.pattern, Scope: access.SessionsRead, Stream: true}, r.h)
+		}
+	}
+}
+
+// desk is where orders are given.
+func (s *server) desk() *control.Desk {
+	return &control.Desk{Store: s.Store, Settler: s.Settler}
+}
+
+// actor is who a request comes from, as journals name them.
+func actor(ctx context.Context) stint.Actor {
+	p := guard.From(ctx)
+	switch p.Kind {
+	case access.Agent:
+		return stint.Actor("agent:" + p.Name)
+	case access.CI:
+		return stint.Actor("ci:" + p.Name)
+	case access.User, access.Web, access.Login:
+		return stint.Actor("human:" + p.Name)
+	}
+	return stint.Actor(p.Name) // local
+}
