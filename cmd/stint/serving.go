@@ -14,6 +14,7 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/gate"
 	"github.com/stint-dev/stint/internal/trigger"
 )
@@ -145,7 +146,7 @@ func (p *applied) schedules(w *wiring) []trigger.Schedule {
 				}
 				r := engine.Request{Agent: agent, Input: []byte(c.Prompt)}
 				if len(c.Labels) > 0 {
-					r.Labels, err = merged(c.Labels, agent.Labels)
+					r.Labels, err = control.Labels(c.Labels, agent.Labels)
 				}
 				return r, err
 			},
