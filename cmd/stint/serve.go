@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -21,9 +19,9 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/access"
-	"github.com/stint-dev/stint/internal/access/guard"
 	"github.com/stint-dev/stint/internal/access/keeper"
 	"github.com/stint-dev/stint/internal/server"
+	"github.com/stint-dev/stint/internal/stream"
 	"github.com/stint-dev/stint/internal/trigger"
 )
 
@@ -141,7 +139,8 @@ type serving struct {
 	engine    *engine.Engine
 	system    *engine.System
 	tokens    *keeper.Keeper
-	scheduler *trigger.Scheduler
+	scheduler *trigger.Scheduler // that nobody may use before apply
+	ending    atomic.Bool        // no requests are taken up any more
 	listeners *server.Listeners
 	now       atomic.Pointer[applied]
 	applies   sync.Mutex // held while a stint.yaml is taken up
@@ -218,7 +217,10 @@ func (v *serving) begin(ctx context.Context, patience time.Duration, end context
 
 // run listens, and works until ctx ends.
 func (v *serving) run(ctx context.Context, end context.CancelCauseFunc) error {
-	handler, err := v.handler()
+	events := stream.New(ctx, stream.Options{Store: v.site.store})
+	defer events.Close()
+	v.wiring.hear = events.Publish
+	handler, err := v.handler(events)
 	if err != nil {
 		return err
 	}
@@ -261,7 +263,9 @@ func (v *serving) run(ctx context.Context, end context.CancelCauseFunc) error {
 	v.log.Info("serving", "url", v.url(), "store", v.site.path, "pid", os.Getpid())
 	systemd.Ready()
 	<-ctx.Done()
+	v.ending.Store(true)
 	systemd.Stopping()
+	events.Close()
 	works.Wait()
 	v.log.Info("ended")
 	select {
@@ -334,21 +338,4 @@ func (v *serving) url() string {
 		scheme = "https"
 	}
 	return scheme + "://" + v.listeners.Addr()
-}
-
-// handler is all that the server answers, behind its guard.
-func (v *serving) handler() (http.Handler, error) {
-	hosts, err := access.NewHosts(v.options.hosts...)
-	if err != nil {
-		return nil, err
-	}
-	g, err := guard.New(guard.Config{Keeper: v.tokens, Redeemer: v.tokens, Hosts: hosts, LocalAdmin: v.options.localAdmin, BehindProxy: v.options.behindProxy, Log: v.log})
-	if err != nil {
-		return nil, err
-	}
-	var mux guard.Mux
-	var table access.Table
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
-	table = append(table, access.Route{Method: http.MethodGet, Pattern: "/livez", Public: "it says no more than that somebody listens"})
-	return g.Protect(table, &mux)
 }

@@ -99,8 +99,8 @@ func TestServe(t *testing.T) {
 	d.has("completed", "schedule", "history", "soon", "-n", "1")
 	d.ok("schedule", "resume", "soon")
 
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/livez", nil)
-	if code, body := status(t, http.DefaultClient, req); code != http.StatusOK || body != "ok\n" {
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/healthz", nil)
+	if code, body := status(t, http.DefaultClient, req); code != http.StatusOK || !strings.Contains(body, `"status":"ok"`) {
 		t.Errorf("got %d, %q", code, body)
 	}
 	req.Host = "attacker.example"
@@ -111,7 +111,7 @@ func TestServe(t *testing.T) {
 		var dialer net.Dialer
 		return dialer.DialContext(ctx, "unix", d.path()+".d/stint.sock")
 	}}}
-	req, _ = http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/livez", nil)
+	req, _ = http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/healthz", nil)
 	if code, _ := status(t, sock, req); code != http.StatusOK {
 		t.Errorf("the socket answers %d", code)
 	}

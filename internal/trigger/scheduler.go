@@ -78,6 +78,24 @@ type Scheduler struct {
 	mu   sync.Mutex
 	held map[string]Held
 	all  map[string]*timed
+
+	beat  sync.Mutex
+	pulse Pulse // of the newest look; behind beat
+}
+
+// Pulse is how a scheduler does.
+type Pulse struct {
+	Looked    time.Time // when it looked last, and was done with it; zero: it never has
+	Next      time.Time // when the next schedule is due; zero: none is
+	Schedules int
+	Paused    int // of them
+}
+
+// Pulse says how the scheduler does. It does not wait for a look that is under way.
+func (s *Scheduler) Pulse() Pulse {
+	s.beat.Lock()
+	defer s.beat.Unlock()
+	return s.pulse
 }
 
 // timed is a schedule and what is known of it.
@@ -290,9 +308,21 @@ func (s *Scheduler) Run(ctx context.Context) error {
 func (s *Scheduler) look(ctx context.Context) (time.Duration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wait, first := lookEvery, error(nil)
+	wait, first, p := lookEvery, error(nil), Pulse{Schedules: len(s.all)}
+	defer func() {
+		s.beat.Lock()
+		defer s.beat.Unlock()
+		if p.Looked = s.pulse.Looked; first == nil {
+			p.Looked = faultpoint.Now()
+		}
+		s.pulse = p
+	}()
 	for _, t := range s.all {
-		if s.held[t.Name].Paused != nil || t.asks {
+		if s.held[t.Name].Paused != nil {
+			p.Paused++
+			continue
+		}
+		if t.asks {
 			continue
 		}
 		if err := s.due(ctx, t); err != nil {
@@ -303,6 +333,9 @@ func (s *Scheduler) look(ctx context.Context) (time.Duration, error) {
 			continue
 		}
 		if !t.next.IsZero() {
+			if p.Next.IsZero() || t.next.Before(p.Next) {
+				p.Next = t.next
+			}
 			wait = min(wait, max(t.next.Sub(faultpoint.Now()), 0))
 		}
 		if t.Policy.Overlap == Queue && len(t.open) > 0 {
