@@ -315,6 +315,7 @@ type flaky struct {
 	holder
 
 	fails       atomic.Pointer[error] // of Feed
+	during      func()                // happens once, during a read of entries
 	feeds, rows atomic.Int64
 }
 
@@ -329,6 +330,38 @@ func (s *flaky) Feed(ctx context.Context, after string, limit int) ([]stint.Entr
 func (s *flaky) Session(ctx context.Context, id stint.ID) (stint.Row, error) {
 	s.rows.Add(1)
 	return s.holder.Session(ctx, id)
+}
+
+func (s *flaky) Entries(ctx context.Context, r stint.Range) ([]stint.Entry, error) {
+	es, err := s.holder.Entries(ctx, r)
+	if during := s.during; during != nil {
+		s.during = nil
+		during()
+	}
+	return es, err
+}
+
+// While one reads from the store what he missed, more comes than the ring holds.
+func TestOvertaken(t *testing.T) {
+	s := &flaky{}
+	bubble(t, stream.Options{Store: s, Ring: 4}, func(t *testing.T, ctx context.Context, m holder, server *stream.Server) {
+		s.holder = m
+		c := begin(t, m, nil)
+		s.during = func() {
+			for range 10 {
+				ok(t, c.write(step(c)))
+			}
+			<-time.After(time.Minute) // the hub has come and gone
+		}
+		p, _ := visit(ctx, routes(server), eventsOf(c.s.ID), "")
+		<-time.After(2 * time.Minute)
+		synctest.Wait()
+		ok(t, c.write(step(c)))
+		settle()
+		if got, want := entriesOf(p.events()), lines(t, m, c.s.ID); !slices.Equal(got, want) {
+			t.Errorf("the stream has %d entries, want %d", len(got), len(want))
+		}
+	})
 }
 
 // All clients together cost one reader and one read of a row, and without one the feed
@@ -379,10 +412,10 @@ func TestStoreFails(t *testing.T) {
 		lasts time.Duration
 		want  string // the last event and its reason; empty: the stream goes on
 	}{
-		"a moment":  {stint.Unavailable.Errorf("feed", "busy"), 5 * time.Second, ""},
-		"longer":    {stint.Unavailable.Errorf("feed", "gone"), 15 * time.Second, "bye failed"},
-		"put back":  {stint.Conflict.Errorf("feed", "another"), time.Second, "resync moved"},
-		"no errors": {errors.New("whatever"), 15 * time.Second, "bye failed"},
+		"a moment": {stint.Unavailable.Errorf("feed", "busy"), 5 * time.Second, ""},
+		"longer":   {stint.Unavailable.Errorf("feed", "gone"), 15 * time.Second, "bye failed"},
+		"put back": {stint.Conflict.Errorf("feed", "another"), time.Second, "resync moved"},
+		"no code":  {errors.New("whatever"), 15 * time.Second, "bye failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &flaky{}

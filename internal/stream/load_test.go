@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"sync"
@@ -110,96 +111,102 @@ func TestDisconnects(t *testing.T) {
 	}
 	drops := disconnects() / (writers + boards)
 	total := drops * 2 // entries a session: a connection brings one or two
-	var wg sync.WaitGroup
-	for i, c := range courses {
-		wg.Go(func() {
-			seed := rand.New(rand.NewPCG(1, uint64(i)))
-			for c.s.Head < stint.Seq(total) {
-				draft := said("x")
-				if seed.IntN(2) == 0 {
-					draft = step(c)
-				}
-				if err := c.write(draft); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
 	got := make([][]string, writers)
+	var following, writing sync.WaitGroup
 	for i, c := range courses {
 		v := &visitor{client: web.Client(), url: web.URL + eventsOf(c.s.ID), drops: drops, seed: rand.New(rand.NewPCG(2, uint64(i)))}
 		v.see = func(e event) (bool, error) {
 			got[i] = append(got[i], e.data)
 			return len(got[i]) == total, nil
 		}
-		wg.Go(func() {
+		following.Go(func() {
 			if err := v.run(t.Context()); err != nil {
 				t.Errorf("client %d: %v", i, err)
 			}
 		})
 	}
-	noise, quiet := begin(t, s, nil), make(chan struct{})
-	var watching, noisy sync.WaitGroup
+	written := make(chan struct{})
+	seen := make([]map[string]string, boards)
 	for i := range boards {
-		watching.Go(func() { followBoard(t, s, web.URL, web.Client(), i) })
+		following.Go(func() { seen[i] = followBoard(t, s, web, uint64(i), drops, written) })
 	}
-	noisy.Go(func() {
-		for {
-			select {
-			case <-quiet:
-				return
-			default:
-			}
-			if err := noise.write(step(noise)); err != nil {
-				t.Error(err)
-				return
-			}
-		}
-	})
-	watching.Wait()
-	close(quiet)
-	noisy.Wait()
-	wg.Wait()
 	for i, c := range courses {
-		if want := lines(t, s, c.s.ID); !slices.Equal(got[i], want) {
+		writing.Go(func() { fill(t, c, stint.Seq(total), uint64(i)) })
+	}
+	writing.Wait()
+	close(written)
+	following.Wait()
+	for i, c := range courses {
+		want := lines(t, s, c.s.ID)
+		if !slices.Equal(got[i], want) {
 			t.Errorf("client %d got %d entries that are not the %d there are", i, len(got[i]), len(want))
+		}
+		for _, heads := range seen {
+			equal(t, "the newest row that a board has", heads[c.s.ID.String()], fmt.Sprint(total))
 		}
 	}
 }
 
-// followBoard drops each connection at any byte, until it has seen the row of a session
-// that it makes when it has come back often enough. No id comes twice.
-func followBoard(t *testing.T, s stint.Store, url string, client *http.Client, i int) {
-	heads, last, end := map[string]string{}, "", ""
-	v := &visitor{client: client, url: url + "/v1/events", seed: rand.New(rand.NewPCG(3, uint64(i)))}
+// fill writes entries until there are total.
+func fill(t *testing.T, c *course, total stint.Seq, n uint64) {
+	seed := rand.New(rand.NewPCG(1, n))
+	for c.s.Head < total {
+		draft := step(c) // the newest has to be one that changes a row
+		if c.s.Head < total-1 && seed.IntN(2) == 0 {
+			draft = said("x")
+		}
+		if err := c.write(draft); err != nil {
+			t.Error(err)
+			return
+		}
+	}
+}
+
+// followBoard follows the board over so many connections that end at any byte, and then
+// until all that was written has come. No id comes twice. It returns the newest head of
+// each session that it saw.
+func followBoard(t *testing.T, s holder, web *httptest.Server, n uint64, drops int, written <-chan struct{}) map[string]string {
+	own := begin(t, s, nil)
+	heads, last, want := map[string]string{}, "", own.s.ID.String()
+	v := &visitor{client: web.Client(), url: web.URL + "/v1/events", seed: rand.New(rand.NewPCG(3, n))}
 	v.see = func(e event) (bool, error) {
 		if e.id <= last {
 			return false, fmt.Errorf("the event %s comes behind %s", e.id, last)
 		}
 		last = e.id
-		heads[member(t, e.data, "id")] = e.id
-		return end != "" && member(t, e.data, "id") == end, nil
+		id, head := member(t, e.data, "id"), member(t, e.data, "head")
+		heads[id] = head
+		return id == want && head == fmt.Sprint(own.s.Head), nil
 	}
-	for range disconnects() / 10 {
-		if _, err := v.once(t.Context(), v.seed.Int64N(2500)); err != nil {
-			t.Errorf("board %d: %v", i, err)
-			return
+	_, end, err := s.Feed(t.Context(), "", 0)
+	if err == nil {
+		v.last = end[0]
+	}
+	for range drops {
+		if err == nil {
+			err = own.write(step(own))
+		}
+		if err == nil {
+			_, err = v.once(t.Context(), v.seed.Int64N(3000))
 		}
 	}
-	end = begin(t, s, nil).s.ID.String()
-	if err := v.run(t.Context()); err != nil {
-		t.Errorf("board %d: %v", i, err)
+	<-written
+	if err == nil {
+		err = own.write(step(own))
 	}
-	if len(heads) < 8 {
-		t.Errorf("board %d saw %d sessions", i, len(heads))
+	if err == nil {
+		err = v.run(t.Context())
 	}
+	if err != nil {
+		t.Errorf("board %d: %v", n, err)
+	}
+	return heads
 }
 
 // use is what the process uses once garbage is collected.
 type use struct {
-	heap       int64
-	goroutines int
+	heap, stacks int64
+	goroutines   int
 }
 
 func usage() use {
@@ -207,7 +214,62 @@ func usage() use {
 	runtime.GC()
 	runtime.GC() // what has finalizers is freed by the second
 	runtime.ReadMemStats(&m)
-	return use{int64(m.HeapAlloc + m.StackInuse), runtime.NumGoroutine()}
+	return use{int64(m.HeapAlloc), int64(m.StackInuse), runtime.NumGoroutine()}
+}
+
+// crowd is many clients with a connection each.
+type crowd struct {
+	t      *testing.T
+	conns  []net.Conn
+	bodies []*bufio.Reader
+}
+
+// join opens one more stream.
+func (c *crowd) join(address, path string) {
+	c.t.Helper()
+	var d net.Dialer
+	conn, err := d.DialContext(c.t.Context(), "tcp", address)
+	ok(c.t, err)
+	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)
+	ok(c.t, err)
+	c.conns, c.bodies = append(c.conns, conn), append(c.bodies, bufio.NewReaderSize(conn, 512))
+}
+
+// until has each read until it has an event that is wanted. The header, and the sizes of
+// chunks, are lines that say nothing of an event.
+func (c *crowd) until(wanted func(e event) bool) {
+	c.t.Helper()
+	var wg sync.WaitGroup
+	for i, body := range c.bodies {
+		wg.Go(func() {
+			for f := (fold{}); ; {
+				e, err := f.next(body)
+				if err != nil || e.name == "resync" || e.name == "bye" {
+					c.t.Errorf("client %d: %+v, %v", i, e, err)
+					return
+				}
+				if wanted(e) {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// leave closes all connections, and returns what is used when the goroutines are about as
+// many as before.
+func (c *crowd) leave(before use) (after use) {
+	for _, conn := range c.conns {
+		_ = conn.Close()
+	}
+	c.conns, c.bodies = nil, nil
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		if usage().goroutines <= before.goroutines+10 {
+			break
+		}
+	}
+	return usage()
 }
 
 // A thousand clients cost no more than their connections, and nothing once they left.
@@ -223,51 +285,17 @@ func TestManyClients(t *testing.T) {
 	web := &http.Server{Handler: routes(server), ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() { _ = web.Serve(l) }()
 	defer web.Close()
-	before := usage()
-
-	conns := make([]net.Conn, clients)
-	bodies := make([]*bufio.Reader, clients)
-	for i := range conns {
-		var d net.Dialer
-		conns[i], err = d.DialContext(t.Context(), "tcp", l.Addr().String())
-		ok(t, err)
-		path := eventsOf(c.s.ID)
-		if i%2 == 0 {
-			path = "/v1/events"
+	fresh, many := usage(), &crowd{t: t}
+	come := func() {
+		for range clients / 2 {
+			many.join(l.Addr().String(), eventsOf(c.s.ID))
+			many.join(l.Addr().String(), "/v1/events")
 		}
-		_, err = fmt.Fprintf(conns[i], "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)
-		ok(t, err)
-		bodies[i] = bufio.NewReaderSize(conns[i], 512)
+		many.until(func(e event) bool { return e.name == "ready" })
 	}
-	all := func(what func(f *fold, r *bufio.Reader) error) {
-		t.Helper()
-		var wg sync.WaitGroup
-		for i := range bodies {
-			wg.Go(func() {
-				if err := what(&fold{}, bodies[i]); err != nil {
-					t.Errorf("client %d: %v", i, err)
-				}
-			})
-		}
-		wg.Wait()
-	}
-	until := func(head int) func(f *fold, r *bufio.Reader) error {
-		return func(f *fold, r *bufio.Reader) error {
-			for {
-				e, err := f.next(r)
-				if err != nil {
-					return err
-				}
-				if e.name == "resync" || e.name == "bye" {
-					return fmt.Errorf("%s: %s", e.name, e.data)
-				}
-				if e.name == "entry" && member(t, e.data, "seq") == fmt.Sprint(head) || e.name == "session" && member(t, e.data, "head") == fmt.Sprint(head) {
-					return nil
-				}
-			}
-		}
-	}
-	all(func(f *fold, r *bufio.Reader) error { _, err := f.next(r); return err }) // sizes of chunks are lines that say nothing
+	come()
+	before := many.leave(fresh) // what the runtime keeps for the next is in it
+	come()
 	idle := usage()
 	rounds := 100
 	if long() {
@@ -277,28 +305,23 @@ func TestManyClients(t *testing.T) {
 		for range 20 {
 			ok(t, c.write(step(c)))
 		}
-		all(until(int(c.s.Head)))
+		head := fmt.Sprint(c.s.Head)
+		many.until(func(e event) bool {
+			return e.name == "entry" && member(t, e.data, "seq") == head || e.name == "session" && member(t, e.data, "head") == head
+		})
 	}
 	busy := usage()
-	for i := range conns {
-		_ = conns[i].Close()
-	}
-	clear(conns)
-	clear(bodies)
-	after := usage()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && after.goroutines > before.goroutines+20; after = usage() {
-		<-time.After(10 * time.Millisecond)
-	}
-	each := func(u use) int64 { return (u.heap - before.heap) / clients }
-	t.Logf("a client takes %d bytes and %.1f goroutines while nothing happens, %d bytes after %d events; %d bytes and %d goroutines are left of %d clients",
-		each(idle), float64(idle.goroutines-before.goroutines)/clients, each(busy), rounds, after.heap-before.heap, after.goroutines-before.goroutines, clients)
+	after := many.leave(fresh)
+	each := func(u use) int64 { return (u.heap + u.stacks - fresh.heap - fresh.stacks) / clients }
+	t.Logf("a client takes %d bytes and %.1f goroutines while nothing happens, %d bytes after %d events; %d bytes, %d of stacks and %d goroutines are left of %d clients",
+		each(idle), float64(idle.goroutines-before.goroutines)/clients, each(busy), rounds, after.heap-before.heap, after.stacks-before.stacks, after.goroutines-before.goroutines, clients)
 	if most := int64(64 << 10); each(idle) > most || each(busy) > most {
 		t.Errorf("a client takes %d bytes, then %d; want at most %d", each(idle), each(busy), most)
 	}
 	if n := idle.goroutines - before.goroutines; n > 3*clients {
 		t.Errorf("%d clients have %d goroutines", clients, n)
 	}
-	if after.goroutines > before.goroutines+20 || after.heap-before.heap > 16<<20 {
+	if after.goroutines > before.goroutines+20 || after.heap-before.heap > 4<<20 {
 		t.Errorf("%d bytes and %d goroutines are left when all have gone", after.heap-before.heap, after.goroutines-before.goroutines)
 	}
 }

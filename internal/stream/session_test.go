@@ -1,6 +1,7 @@
 package stream_test
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -38,10 +39,13 @@ func TestSessionResumes(t *testing.T) {
 			s := memory(t)
 			c := begin(t, s, nil)
 			_, web := serve(t, stream.Options{Store: s, Ring: ring})
-			idle := follow(t, web.Client(), web.URL+eventsOf(begin(t, s, nil).s.ID), "") // has the hub read
-			idle.expect("ready")
+			board := follow(t, web.Client(), web.URL+"/v1/events", "")
+			board.expect("ready")
 			for range 4 {
 				ok(t, c.write(said("x"), step(c)))
+			}
+			for head := ""; head != fmt.Sprint(c.s.Head); { // then the ring has them
+				head = member(t, board.expect("session").data, "head")
 			}
 			first := follow(t, web.Client(), web.URL+eventsOf(c.s.ID), "")
 			ids := []string{first.expect("ready").id}
