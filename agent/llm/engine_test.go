@@ -66,6 +66,19 @@ func TestApprovals(t *testing.T) {
 	})
 }
 
+// Who watches is told of which loop an answer is.
+func TestHear(t *testing.T) {
+	var heard []string
+	m := plays(t, `{"steps":[{"text":"One.","tools":[{"name":"echo","input":{}}]},{"text":"Two."}]}`)
+	hear := func(_ stint.ID, loop int, d model.Delta) { heard = append(heard, fmt.Sprint(loop, d.Text)) }
+	onEngine(t, llm.Spec{Model: m, Tools: toolset(t, echo("echo")), Hear: hear}, func(r *rig) {
+		r.start("Go.", nil)
+		if got := strings.Join(heard, " "); got != "1One. 2Two." {
+			t.Errorf("heard %q", got)
+		}
+	})
+}
+
 // A limit of tokens stops the session before the call that may pass it.
 func TestBudget(t *testing.T) {
 	m := plays(t, `{"after":"repeat","steps":[{"tools":[{"name":"echo","input":{}}],"usage":{"input_tokens":40000,"output_tokens":5000}}]}`)
