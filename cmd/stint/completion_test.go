@@ -44,7 +44,7 @@ func TestCompletion(t *testing.T) {
 		"ps ":                           {},
 		"resolve " + pay.Short + ":":    {pay.Short + ":1.1\tpay-1 " + pay.Session.Wait.What},
 		"db size ":                      {},
-		"schedule n":                    {"next\tPrint the next times of a cron expression, and start nothing"},
+		"schedule n":                    {"next\tPrint the next times of a schedule or a cron expression, and start nothing"},
 		"schedule import --tz ":         {},
 		"schedule next --from ":         {},
 		"schedule next --tz ":           {},

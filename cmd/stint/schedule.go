@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint/cron"
+	"github.com/stint-dev/stint/internal/trigger"
 	"github.com/stint-dev/stint/internal/view"
 )
 
@@ -38,17 +40,20 @@ const maxNext = 1000
 func (a *app) scheduleNextCommand() *cobra.Command {
 	var o nextOptions
 	cmd := &cobra.Command{
-		Use: "next --cron EXPR", Short: "Print the next times of a cron expression, and start nothing", Args: noArgs,
-		Long: `Print the next times of a cron expression, and start nothing. There are five fields:
+		Use: "next NAME | next --cron EXPR", Short: "Print the next times of a schedule or a cron expression, and start nothing",
+		ValidArgsFunction: a.completeSchedules,
+		Long: `Print the next times of a schedule, or of a cron expression, and start nothing. What is
+printed is what fires, but for jitter and conditions. An expression has five fields:
 minute, hour, day of month, month, day of week; or @hourly, @daily, @weekly, @monthly,
 @yearly, or @every with a length like 90m. A time that the clock skips in spring fires
 once, right after the gap; of an hour that it repeats in autumn, the first counts.`,
-		Example: `  stint schedule next --cron '0 6 * * MON-FRI' --tz Europe/Berlin
+		Example: `  stint schedule next nightly
+  stint schedule next --cron '0 6 * * MON-FRI' --tz Europe/Berlin
   stint schedule next --cron '0 0 L * *' --tz UTC -n 12
   stint schedule next --cron '30 2 * * *' --tz America/New_York --from 2026-03-07T00:00:00-05:00 --json
   stint schedule next --cron '*/10 * * * * *' --seconds
   stint schedule next --cron '@every 36h' --anchor 2026-11-30T08:00:00Z`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.scheduleNext(cmd, &o) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.scheduleNext(cmd, args, &o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.expr, "cron", "", "the expression")
@@ -60,25 +65,19 @@ once, right after the gap; of an hour that it repeats in autumn, the first count
 	return cmd
 }
 
-func (a *app) scheduleNext(cmd *cobra.Command, o *nextOptions) error {
-	if !cmd.Flags().Changed("cron") {
-		return misused(cmd, "%s needs --cron EXPR", cmd.CommandPath())
+func (a *app) scheduleNext(cmd *cobra.Command, args []string, o *nextOptions) error {
+	named := cmd.Flags().Changed("cron")
+	if len(args) > 1 || (len(args) == 1) == named {
+		return misused(cmd, "%s takes the name of a schedule, or --cron EXPR", cmd.CommandPath())
 	}
 	if o.count < 1 || o.count > maxNext {
 		return usage(fmt.Errorf("--count is from 1 to %d, not %d", maxNext, o.count))
 	}
-	options := cron.Options{Zone: o.zone, Seconds: o.seconds}
-	if !cmd.Flags().Changed("tz") {
-		options.Zone = "UTC"
+	zoned := cmd.Flags().Changed("tz")
+	if !named {
+		return a.nextOfSchedule(cmd, args[0], o)
 	}
-	if o.anchor != "" {
-		at, err := time.Parse(time.RFC3339, o.anchor)
-		if err != nil {
-			return usage(fmt.Errorf("--anchor %q: a time like 2026-11-28T06:00:00Z", o.anchor))
-		}
-		options.Anchor = at
-	}
-	s, err := cron.Parse(o.expr, options)
+	s, err := o.expression(zoned)
 	if err != nil {
 		return err
 	}
@@ -88,7 +87,72 @@ func (a *app) scheduleNext(cmd *cobra.Command, o *nextOptions) error {
 			return usage(fmt.Errorf("--from %q: a time like 2026-11-28T06:00:00Z, or a date or \"2026-11-28 06:00\" in the zone", o.from))
 		}
 	}
-	return a.printNext(s, from, o.count, cmd.Flags().Changed("tz"))
+	return a.printNext(s, s.Describe(), s.Zone(), from, o.count, zoned)
+}
+
+// expression reads the expression that the flags give.
+func (o *nextOptions) expression(zoned bool) (*cron.Schedule, error) {
+	options := cron.Options{Zone: o.zone, Seconds: o.seconds}
+	if !zoned {
+		options.Zone = "UTC"
+	}
+	if o.anchor != "" {
+		at, err := time.Parse(time.RFC3339, o.anchor)
+		if err != nil {
+			return nil, usage(fmt.Errorf("--anchor %q: a time like 2026-11-28T06:00:00Z", o.anchor))
+		}
+		options.Anchor = at
+	}
+	return cron.Parse(o.expr, options)
+}
+
+// nextOfSchedule prints the next times of a schedule of the stint.yaml here or of the store.
+func (a *app) nextOfSchedule(cmd *cobra.Command, name string, o *nextOptions) error {
+	for _, flag := range []string{"tz", "seconds", "anchor"} {
+		if cmd.Flags().Changed(flag) {
+			return misused(cmd, "--%s is for --cron; a schedule says that itself", flag)
+		}
+	}
+	timing, err := a.timing(cmd.Context(), name)
+	if err != nil {
+		return err
+	}
+	times, err := timing.Times()
+	if err != nil {
+		return err
+	}
+	zone := time.UTC
+	if z, ok := times.(interface{ Zone() *time.Location }); ok {
+		zone = z.Zone()
+	}
+	from := time.Now()
+	if o.from != "" {
+		if from, err = parseInZone(o.from, zone); err != nil {
+			return usage(fmt.Errorf("--from %q: a time like 2026-11-28T06:00:00Z, or a date or \"2026-11-28 06:00\" in the zone", o.from))
+		}
+	}
+	return a.printNext(times, timingWords(timing), zone, from, o.count, true)
+}
+
+// timing is when a schedule is due: by the stint.yaml here, else by the store.
+func (a *app) timing(ctx context.Context, name string) (trigger.Timing, error) {
+	here, err := a.readApplied()
+	if err != nil {
+		return trigger.Timing{}, err
+	}
+	if err := here.bad["schedules."+name]; err != nil {
+		return trigger.Timing{}, err
+	}
+	if c, ok := here.file.Schedules[name]; ok {
+		return timingOf(&c), nil
+	}
+	s, err := a.open(ctx, false)
+	if err != nil {
+		return trigger.Timing{}, err
+	}
+	defer s.store.Close()
+	it, err := a.schedule(ctx, s, name)
+	return it.Timing, err
 }
 
 // parseInZone reads a time; one without an offset is of the zone.
@@ -101,7 +165,8 @@ func parseInZone(text string, zone *time.Location) (at time.Time, err error) {
 	return time.Time{}, err
 }
 
-func (a *app) printNext(s *cron.Schedule, from time.Time, n int, named bool) error {
+// printNext prints the next n times in their zone; named says that somebody chose it.
+func (a *app) printNext(s trigger.Times, words string, zone *time.Location, from time.Time, n int, named bool) error {
 	times := make([]string, 0, n)
 	var rows [][]string
 	for at := from; len(times) < n; {
@@ -111,13 +176,13 @@ func (a *app) printNext(s *cron.Schedule, from time.Time, n int, named bool) err
 		}
 		utc := next.UTC().Format(time.RFC3339)
 		times = append(times, utc)
-		rows = append(rows, []string{next.Format("Mon 2006-01-02 15:04:05 MST"), utc, away(next.Sub(from))})
+		rows = append(rows, []string{next.In(zone).Format("Mon 2006-01-02 15:04:05 MST"), utc, away(next.Sub(from))})
 		at = next
 	}
 	if a.json {
 		return a.printJSON(times)
 	}
-	a.printf("%s\n\n", s.Describe())
+	a.printf("%s\n\n", words)
 	if err := view.WriteTable(a.out, a.style(), []string{"LOCAL TIME", "UTC", "IN"}, rows); err != nil {
 		return err
 	}
@@ -125,7 +190,7 @@ func (a *app) printNext(s *cron.Schedule, from time.Time, n int, named bool) err
 		a.printf("\nThe time zone is UTC, as none was given; --tz Europe/Berlin names another.\n")
 		return nil
 	}
-	a.printf("\nThe time zone is %s.\n", s.Zone())
+	a.printf("\nThe time zone is %s.\n", zone)
 	return nil
 }
 

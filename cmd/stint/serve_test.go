@@ -266,3 +266,16 @@ func TestOrdersOfAnAgent(t *testing.T) {
 		}
 	}
 }
+
+// The times of a schedule are those of its expression in its zone.
+func TestNextOfASchedule(t *testing.T) {
+	d := newDesk(t)
+	d.put("stint.yaml", serveYAML)
+	if got, want := d.ok("schedule", "next", "rarely", "--from", "2026-05-01", "-n", "2", "--json"), `["2027-01-01T06:00:00Z","2028-01-01T06:00:00Z"]`; strings.Join(strings.Fields(got), "") != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	d.fails(exitNotFound, "there is no schedule", "schedule", "next", "never")
+	d.fails(exitInvalid, "a schedule says that itself", "schedule", "next", "rarely", "--tz", "UTC")
+	d.fails(exitInvalid, "takes the name of a schedule, or --cron", "schedule", "next")
+	d.fails(exitInvalid, "takes the name of a schedule, or --cron", "schedule", "next", "rarely", "--cron", "@daily")
+}
