@@ -148,7 +148,9 @@ type Note struct {
 // finding it stays quick.
 const stateEvery = 500
 
-// Record writes n and returns once it is durable. Several at once share commits.
+// Record writes n and returns once it is durable. Several at once share commits. If ctx
+// ends before that is known, it is [stint.Unavailable]: n becomes durable as soon as the
+// store takes anything, and until then its keys are taken.
 func (s *System) Record(ctx context.Context, n Note) error {
 	d := journal.Recorded{What: n.What, Name: n.Name, Reason: n.Reason}
 	if n.Data != nil {
@@ -158,15 +160,32 @@ func (s *System) Record(ctx context.Context, n Note) error {
 		}
 	}
 	err := s.add(ctx, n, d)
-	if err == nil || stint.CodeOf(err) == stint.Conflict { // what has the key may be on its way
-		err = errors.Join(err, s.w.wait())
+	if err != nil && stint.CodeOf(err) != stint.Conflict {
+		return err
 	}
+	durable := make(chan error, 1) // what has the key may be on its way as well
+	go func() {
+		failed := s.w.wait()
+		if err == nil {
+			s.forget(n.Keys) // whoever has them, they are in the store now, or will never be
+		}
+		durable <- failed
+	}()
+	select {
+	case failed := <-durable:
+		return errors.Join(err, failed)
+	case <-ctx.Done():
+		return stint.Unavailable.Errorf("system", "the store has not taken the note yet: %v", context.Cause(ctx))
+	}
+}
+
+// forget says that keys are no longer on their way.
+func (s *System) forget(keys []stint.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, k := range n.Keys {
-		delete(s.keys, [2]string{k.Scope, k.Name}) // whoever has it, it is in the store now, or will never be
+	for _, k := range keys {
+		delete(s.keys, [2]string{k.Scope, k.Name})
 	}
-	return err
 }
 
 // add makes the entries of n and hands them over.

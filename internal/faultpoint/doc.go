@@ -28,4 +28,6 @@ const (
 	AfterCommit      = "store.after-commit"
 	InCheckpoint     = "store.in-checkpoint" // the WAL is being copied back
 	InMigration      = "store.in-migration"
+	HookVerified     = "hook.verified" // a delivery is genuine, nothing of it is written
+	HookDurable      = "hook.durable"  // what became of a delivery is durable, its sender not told
 )

@@ -104,8 +104,8 @@ const (
 	DropLate Late = "drop" // it is recorded, and begins and messages nothing
 )
 
-// Busy is what becomes of a delivery whose session, by its key, is at work, or for
-// which there is no room under Limits.Concurrency.
+// Busy is what becomes of a delivery whose session, by its key, is at work. For one that
+// there is no room for under Limits.Concurrency the sender is told to come again.
 type Busy string
 
 // What becomes of a delivery when its session is at work.

@@ -34,7 +34,7 @@ const (
 // Verdict is what is to be done about a genuine request.
 type Verdict struct {
 	Decision Decision
-	Delivery Delivery // of Accept
+	Delivery Delivery // of Accept; of Ignore Event and Digest alone
 	Reply    Reply    // of Answer
 	Reason   string   // of Ignore: one line for a person
 }
@@ -146,17 +146,17 @@ type delivery struct {
 
 func (d *delivery) judge(f fields, p proof, body []byte) (Verdict, error) {
 	h := d.hook
+	event, _ := d.env["event"].(string)
+	d.out = Delivery{Digest: sha256.Sum256(body), Event: short(event), Covered: h.covered, At: p.at, Input: body}
 	if h.when.given() {
 		v, err := d.meter.run("when", &h.when, d.env)
 		if err != nil {
 			return Verdict{}, err
 		}
 		if ours, _ := v.(bool); !ours {
-			return Verdict{Decision: Ignore, Reason: "when is false for this delivery"}, nil
+			return Verdict{Decision: Ignore, Delivery: Delivery{Event: d.out.Event, Digest: d.out.Digest}, Reason: "when is false for this delivery"}, nil
 		}
 	}
-	event, _ := d.env["event"].(string)
-	d.out = Delivery{Digest: sha256.Sum256(body), Event: short(event), Covered: h.covered, At: p.at, Input: body}
 	for _, part := range []func() error{
 		func() error { return d.id(f, p) }, d.key, d.order, d.name, d.labels, d.input,
 	} {

@@ -31,6 +31,7 @@ func table() []mutant {
 		worthMutants(),
 		cronMutants(),
 		hookMutants(),
+		triggerMutants(),
 		accessMutants(),
 		guardMutants(),
 		streamMutants(),

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"math"
 
 	"zombiezen.com/go/sqlite"
 
@@ -86,7 +87,7 @@ func (s *Store) Keys(ctx context.Context, like stint.Key, limit int) ([]stint.Ke
 			return each(c, `SELECT k.name, k.digest, k.ref, k.expires, l.source, l.at, l.note, l.body FROM keys k LEFT JOIN ledger l ON l.scope = k.scope AND l.name = k.name
 				WHERE k.scope = ? AND k.name = ? AND (k.expires = 0 OR k.expires > ?)`, add, like.Scope, like.Name, now)
 		}
-		before, name := int64(1<<62), ""
+		before, name := int64(math.MaxInt64), ""
 		if !like.At.IsZero() {
 			before, name = micros(like.At), like.Name
 		}
