@@ -43,8 +43,9 @@ type Hook struct {
 	session                  program
 	input                    template
 	labels                   map[string]template
-	raw                      bool // an expression mentions raw
-	covered                  bool // the delivery's id is part of what is verified
+	uses                     map[string]bool // names that expressions mention, see [program]
+	raw                      bool            // an expression mentions raw
+	covered                  bool            // the delivery's id is part of what is verified
 }
 
 // Compile checks a definition and fills in its defaults. The error is [stint.Invalid],
@@ -241,7 +242,8 @@ func (c *compiler) expression(field, src string, truth bool, to *program) {
 	p, f := compileExpression(src, truth)
 	c.add(field, f)
 	*to = p
-	c.hook.raw = c.hook.raw || p.uses["raw"] || p.uses["$env"]
+	c.hook.mentions(p.uses)
+	c.hook.raw = c.hook.uses["raw"] || c.hook.uses["$env"]
 }
 
 func (c *compiler) template(field, src string, to *template) {
@@ -251,7 +253,10 @@ func (c *compiler) template(field, src string, to *template) {
 	t, f := compileTemplate(src)
 	c.add(field, f)
 	*to = t
-	c.hook.raw = c.hook.raw || t.uses("raw") || t.uses("$env")
+	for i := range t {
+		c.hook.mentions(t[i].program.uses)
+	}
+	c.hook.raw = c.hook.uses["raw"] || c.hook.uses["$env"]
 }
 
 func (c *compiler) add(field string, f *Fault) {

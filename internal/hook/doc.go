@@ -5,6 +5,7 @@
 //
 //   - [Compile] checks a [Definition], which is what stint.yaml says of a hook.
 //   - [Hook.Receive] judges one request: accept, answer, ignore, or an error with a status.
+//   - [Hook.Judge] does so for one that was verified before, from what [Hook.Keep] kept of it.
 //   - [Sign] makes the headers of Standard Webhooks for what stint sends itself.
 //
 // A request is verified before anything in it is read, over the bytes as they came, in

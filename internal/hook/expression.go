@@ -16,7 +16,7 @@ import (
 // program is a compiled expression. The zero program is none.
 type program struct {
 	vm   *vm.Program
-	uses map[string]bool // names that it mentions
+	uses map[string]bool // names that it mentions, and headers.NAME and query.NAME
 }
 
 func (p *program) given() bool { return p.vm != nil }
@@ -88,6 +88,8 @@ func (w *watcher) Visit(n *ast.Node) {
 	switch n := (*n).(type) {
 	case *ast.IdentifierNode:
 		w.uses[n.Value] = true
+	case *ast.MemberNode:
+		w.member(n.Node, n.Property)
 	case *ast.PredicateNode:
 		n.Node = after(call(tickName, n.Location()), n.Node)
 	case *ast.BinaryNode:
@@ -103,6 +105,9 @@ func (w *watcher) Visit(n *ast.Node) {
 	case *ast.SliceNode:
 		n.Node = paid(payName, n.Node)
 	case *ast.BuiltinNode:
+		if n.Name == "get" && len(n.Arguments) == 2 {
+			w.member(n.Arguments[0], n.Arguments[1])
+		}
 		for i := range n.Arguments {
 			if _, predicate := n.Arguments[i].(*ast.PredicateNode); predicate {
 				continue
@@ -115,6 +120,15 @@ func (w *watcher) Visit(n *ast.Node) {
 			case free:
 			}
 		}
+	}
+}
+
+// member notes a member of an object that is named, if its name is written out.
+func (w *watcher) member(of, name ast.Node) {
+	object, ok := of.(*ast.IdentifierNode)
+	text, written := name.(*ast.StringNode)
+	if ok && written {
+		w.uses[object.Value+"."+text.Value] = true
 	}
 }
 

@@ -63,14 +63,44 @@ type Delivery struct {
 // Receive judges a request at a time. The secrets are those that the definition refers to,
 // in any order. The error is a [Refusal] with its HTTP status in a [stint.Error].
 func (h *Hook) Receive(r Request, secrets []string, now time.Time) (Verdict, error) {
-	if n := int64(len(r.Body)); n > h.def.Limits.Body {
-		return Verdict{}, refuse(tooLarge, "raise limits.body if such deliveries are meant", "the body has more than %d bytes", h.def.Limits.Body)
+	if err := h.fits(r); err != nil { // before it is hashed
+		return Verdict{}, err
 	}
 	f := newFields(r.Headers)
 	proof, err := h.def.verify(f, r.Body, secrets, now)
 	if err != nil {
 		return Verdict{}, err
 	}
+	return h.judge(r, f, proof)
+}
+
+// Judge is [Hook.Receive] for a request that nobody has to prove: one that was verified
+// when it came, or that somebody only asks about. A scheme's id is taken as it stands.
+func (h *Hook) Judge(r Request) (Verdict, error) {
+	if err := h.fits(r); err != nil {
+		return Verdict{}, err
+	}
+	f, p := newFields(r.Headers), proof{}
+	if h.def.Scheme == Standard {
+		for _, name := range []string{"svix-id", "webhook-id"} {
+			if id, why := f.one(name); why == "" {
+				p.id = short(id)
+			}
+		}
+	}
+	return h.judge(r, f, p)
+}
+
+// fits refuses a body that is too long.
+func (h *Hook) fits(r Request) error {
+	if n := int64(len(r.Body)); n > h.def.Limits.Body {
+		return refuse(tooLarge, "raise limits.body if such deliveries are meant", "the body has more than %d bytes", h.def.Limits.Body)
+	}
+	return nil
+}
+
+// judge judges a request that is genuine.
+func (h *Hook) judge(r Request, f fields, p proof) (Verdict, error) {
 	if coding := strings.Join(f["content-encoding"], ","); coding != "" && !strings.EqualFold(coding, "identity") {
 		return Verdict{}, refuse(unsupported, "send it as it is", "the body is compressed")
 	}
@@ -94,7 +124,7 @@ func (h *Hook) Receive(r Request, secrets []string, now time.Time) (Verdict, err
 		d.env["raw"] = string(r.Body)
 	}
 	d.meter.functions(d.env)
-	return d.judge(f, proof, r.Body)
+	return d.judge(f, p, r.Body)
 }
 
 func answer(text string) Verdict {

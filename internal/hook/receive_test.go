@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stint-dev/stint/internal/hook"
 )
@@ -279,5 +280,44 @@ func TestNamesAndLabels(t *testing.T) {
 	d := accept(t, compile(t, hook.Definition{Session: "body.none", Key: "body.none"}), jsonOf("{}"))
 	if d.Session != "" || d.Key != "" {
 		t.Errorf("got %+v", d)
+	}
+}
+
+// What is kept of a request is what the hook looks at, and nothing that proves who sent it;
+// judged again, without a signature and however late, it says the same.
+func TestJudgedAgain(t *testing.T) {
+	const body = `{"n":1}`
+	for _, s := range hook.Schemes() {
+		d := hook.Definition{Scheme: s, When: `headers["x-kind"] == "good" && get(headers, "x-event-key") == "repo:push" && query.page == "7"`,
+			Key: `headers["x-kind"] + event`, Input: `${ headers["x-long"] ?? "gone" }${ headers["x-api-key"] ?? "gone" }`, Labels: map[string]string{"n": `${ string(body.n) + (headers.authorization ?? "") }`}}
+		if s == hook.Generic {
+			d.HMAC = genericHMAC()
+		}
+		h := compile(t, d)
+		r := hook.Request{Headers: sign(t, s, secretOf(s), []byte(body), noon()), Query: map[string][]string{"page": {"7", "8"}, "other": {"x"}}, Body: []byte(body)}
+		for name, text := range map[string]string{"X-Kind": "good", "X-Event-Key": "repo:push", "X-Long": strings.Repeat("x", 2000), "X-Api-Key": "s", "X-Other": "x", "Cookie": "c"} {
+			r.Headers[name] = []string{text}
+		}
+		first := accept(t, h, r, secretOf(s))
+		kept := h.Keep(r)
+		text := fmt.Sprint(kept)
+		for _, out := range []string{"signature", "authorization", "cookie", "x-other", "x-long", "x-api-key", "other"} {
+			if strings.Contains(text, out+":") {
+				t.Errorf("%s: %s is kept: %s", s, out, text)
+			}
+		}
+		v, err := h.Judge(kept.Request([]byte(body)))
+		if err != nil || v.Decision != hook.Accept {
+			t.Errorf("%s: %+v %v", s, v, err)
+			continue
+		}
+		first.At, v.Delivery.At = time.Time{}, time.Time{}
+		first.Input, v.Delivery.Input = nil, nil // of what is not kept nothing can be said
+		if fmt.Sprintf("%+v", v.Delivery) != fmt.Sprintf("%+v", first) {
+			t.Errorf("%s: got %+v, want %+v", s, v.Delivery, first)
+		}
+	}
+	if _, err := compile(t, hook.Definition{Limits: hook.Limits{Body: 3}}).Judge(hook.Request{Body: []byte(body)}); hook.Status(err) != 413 {
+		t.Errorf("got %v", err)
 	}
 }

@@ -138,13 +138,3 @@ func (m *meter) written(field string, v any) (s string, err error) {
 	}
 	return s, nil
 }
-
-// uses reports whether an expression of the template mentions a name.
-func (t template) uses(name string) bool {
-	for i := range t {
-		if t[i].program.uses[name] {
-			return true
-		}
-	}
-	return false
-}

@@ -39,6 +39,16 @@ func triggerMutants() []mutant {
 			edits: one("\tr.coming++\n", ""),
 			why:   "deliveries that come at once begin more sessions than there may be",
 			red:   by(pkg, "TestConcurrency"),
+		}, {
+			name: "delivery-again-is-the-first", file: "internal/trigger/redeliver.go",
+			edits: one("a.repeats+\"~\"+ident.New().String(), true", "cmp.Or(a.repeats, ident.New().String()), true"),
+			why:   "what is delivered again is taken for a repeat, and begins nothing",
+			red:   by(pkg, "TestRedeliver"),
+		}, {
+			name: "delivery-keeps-a-token", file: "internal/hook/kept.go",
+			edits: one("\"signature\", \"token\", ", "\"signature\", "),
+			why:   "whoever may look at deliveries learns the secret of their sender",
+			red:   by(pkg, "TestSecretsAreNotKept"),
 		},
 	}
 }

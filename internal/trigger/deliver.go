@@ -39,7 +39,10 @@ type arrival struct {
 	*target
 	hook.Delivery
 
-	body []byte
+	body    []byte
+	kept    hook.Kept
+	repeats string      // the delivery that is delivered again with it
+	by      stint.Actor // who has it delivered again
 }
 
 // source names the deliveries of the arrival's key, if it has one.
@@ -53,28 +56,27 @@ func (a *arrival) repeat() string { return a.def.Name + "#" + hex.EncodeToString
 
 // delivered is the arrival's line.
 func (a *arrival) delivered(result Result) Delivered {
-	return Delivered{ID: a.ID, Hook: a.def.Name, At: now(), Result: result, Event: clip(a.Event, 200), Key: a.Key, Bytes: len(a.body)}
+	return Delivered{ID: a.ID, Hook: a.def.Name, At: now(), Result: result, Event: clip(a.Event, 200), Key: a.Key, Bytes: len(a.body), Repeats: a.repeats, By: a.by}
 }
 
 // now is the time as precise as a store keeps it.
 func now() time.Time { return faultpoint.Now().UTC().Truncate(time.Microsecond) }
 
+// line is what the ledger has of o.
+func (a *arrival) line(o Delivered) stint.Key {
+	return Shown{Delivered: o, Request: a.kept, Body: a.body}.line(a.Digest)
+}
+
 // ignore records that a genuine delivery leads to nothing. What is ignored is not
 // remembered by its id: a condition may be mended, and the delivery sent again.
 func (d *deliverer) ignore(ctx context.Context, a *arrival, reason string) (Delivered, error) {
-	a.ID = ident.New().String()
+	if a.repeats == "" {
+		a.ID = ident.New().String()
+	}
 	o := a.delivered(Ignored)
 	o.Reason = reason
-	kept := a.body
-	if len(kept) > keptIgnored {
-		kept = nil
-	}
-	line := o.line(stint.Hash{}, kept)
-	return o, d.system.Record(ctx, engine.Note{What: "delivery.ignored", Name: o.Hook, Reason: reason, Keys: []stint.Key{line}})
+	return o, d.system.Record(ctx, engine.Note{What: "delivery.ignored", Name: o.Hook, Actor: a.by, Reason: reason, Keys: []stint.Key{a.line(o)}})
 }
-
-// keptIgnored is how long a body that is ignored may be to be kept, in bytes.
-const keptIgnored = 16 << 10
 
 // known returns what became of an arrival that was there before.
 func (d *deliverer) known(ctx context.Context, a *arrival) (o Delivered, there bool, err error) {
@@ -94,9 +96,9 @@ func (d *deliverer) known(ctx context.Context, a *arrival) (o Delivered, there b
 	if len(keys) == 0 {
 		return o, false, nil
 	}
-	o, err = deliveredOf(keys[0])
-	o.Repeated = true
-	return o, true, err
+	was, err := shown(keys[0])
+	was.Repeated = true
+	return was.Delivered, true, err
 }
 
 // attempts is how often a delivery looks for its session again, after others ended it or
@@ -147,25 +149,39 @@ func (a *arrival) simple() bool { return a.Key == "" && a.def.Limits.Concurrency
 // attempt does with a what is right as things stand. [stint.Conflict] says that they no
 // longer do.
 func (d *deliverer) attempt(ctx context.Context, a *arrival, leave func()) (Delivered, error) {
-	if late, err := d.late(ctx, a); err != nil {
-		return Delivered{}, err
-	} else if late {
-		return d.drop(ctx, a)
-	}
-	last, err := d.routed(ctx, a)
-	if err != nil {
-		return Delivered{}, err
-	}
+	what, last, err := d.plan(ctx, a)
 	switch {
-	case !last.open() || a.def.Busy == hook.Replace:
+	case err != nil:
+		return Delivered{}, err
+	case what == Dropped:
+		return d.drop(ctx, a)
+	case what == Created:
 		return d.create(ctx, a, &last)
-	case a.def.Busy == hook.Reject && busy(&last.Row):
-		err := &stint.Error{Code: stint.Limit, Op: "hook", Session: last.Session.ID, Err: errors.New("the session of this key is at work"), Hint: "send it again later"}
-		return Delivered{}, stint.Retry(fullWait, err)
 	case a.def.Busy == hook.Queue && a.def.Late == hook.KeepLate:
 		leave() // nothing that those behind decide depends on it
 	}
 	return d.message(ctx, a, &last.Row)
+}
+
+// plan says what is right for a as things stand, and which session of its key is the
+// newest.
+func (d *deliverer) plan(ctx context.Context, a *arrival) (Result, route, error) {
+	if late, err := d.late(ctx, a); err != nil {
+		return "", route{}, err
+	} else if late {
+		return Dropped, route{}, nil
+	}
+	last, err := d.routed(ctx, a)
+	switch {
+	case err != nil:
+		return "", last, err
+	case !last.open() || a.def.Busy == hook.Replace:
+		return Created, last, nil
+	case a.def.Busy == hook.Reject && busy(&last.Row):
+		err := &stint.Error{Code: stint.Limit, Op: "hook", Session: last.Session.ID, Err: errors.New("the session of this key is at work"), Hint: "send it again later"}
+		return "", last, stint.Retry(fullWait, err)
+	}
+	return Messaged, last, nil
 }
 
 // busy reports whether a session would let a message wait.
@@ -225,7 +241,7 @@ func (d *deliverer) late(ctx context.Context, a *arrival) (bool, error) {
 
 // keys are what a delivery leaves behind, with o as its line.
 func (a *arrival) keys(o Delivered) []stint.Key {
-	line := o.line(a.Digest, a.body)
+	line := a.line(o)
 	all := []stint.Key{line}
 	if !a.Covered {
 		all = append(all, stint.Key{Scope: repeats, Name: a.repeat(), Source: o.Hook, At: o.At, Note: line.Note, Expires: line.Expires})
@@ -241,11 +257,14 @@ func (a *arrival) keys(o Delivered) []stint.Key {
 	return all
 }
 
+// tooLate is why a delivery is dropped.
+const tooLate = "a newer event of its key was there before"
+
 // drop records a delivery that comes too late.
 func (d *deliverer) drop(ctx context.Context, a *arrival) (Delivered, error) {
 	o := a.delivered(Dropped)
-	o.Reason = "a newer event of its key was there before"
-	return o, d.system.Record(ctx, engine.Note{What: "delivery.dropped", Name: o.Hook, Reason: o.Reason, Keys: a.keys(o)})
+	o.Reason = tooLate
+	return o, d.system.Record(ctx, engine.Note{What: "delivery.dropped", Name: o.Hook, Actor: a.by, Reason: o.Reason, Keys: a.keys(o)})
 }
 
 // message gives a delivery to the open session of its key.
@@ -263,7 +282,12 @@ func (d *deliverer) message(ctx context.Context, a *arrival, to *stint.Row) (Del
 }
 
 // actor is whose doing it is.
-func (a *arrival) actor() stint.Actor { return stint.Actor("hook:" + a.def.Name) }
+func (a *arrival) actor() stint.Actor {
+	if a.by != "" {
+		return a.by
+	}
+	return stint.Actor("hook:" + a.def.Name)
+}
 
 // routeLife is how long it is known which session follows which.
 const routeLife = 10 * 365 * 24 * time.Hour

@@ -110,10 +110,8 @@ type Counts struct {
 
 // Counts returns what was counted of a hook; false if there is no such hook.
 func (r *Receiver) Counts(name string) (Counts, bool) {
-	r.mu.RLock()
-	t := r.targets[name]
-	r.mu.RUnlock()
-	if t == nil {
+	t, err := r.target(name)
+	if err != nil {
 		return Counts{}, false
 	}
 	t.mu.Lock()
@@ -121,14 +119,22 @@ func (r *Receiver) Counts(name string) (Counts, bool) {
 	return Counts{Answers: maps.Clone(t.counts), Refused: append([]Refused{}, t.refused...)}, true
 }
 
+// target returns a hook by its name, or [stint.NotFound].
+func (r *Receiver) target(name string) (*target, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if t := r.targets[name]; t != nil {
+		return t, nil
+	}
+	return nil, stint.NotFound.Errorf("hook", "there is no such hook")
+}
+
 // ServeHTTP takes a delivery to the hook that the path value "name" names.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	r.mu.RLock()
-	t := r.targets[req.PathValue("name")]
-	r.mu.RUnlock()
+	t, err := r.target(req.PathValue("name"))
 	switch {
-	case t == nil:
-		problem.Write(w, stint.NotFound.Errorf("hook", "there is no such hook"))
+	case err != nil:
+		problem.Write(w, err)
 		return
 	case req.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
@@ -176,7 +182,8 @@ func read(w http.ResponseWriter, req *http.Request, most int64) ([]byte, error) 
 func (r *Receiver) take(w http.ResponseWriter, req *http.Request, t *target, body []byte) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), writeTime)
 	defer cancel()
-	v, err := r.verdict(t, hook.Request{Headers: req.Header, Query: req.URL.Query(), Body: body})
+	came := hook.Request{Headers: req.Header, Query: req.URL.Query(), Body: body}
+	v, err := r.verdict(t, came)
 	if err != nil {
 		r.refuse(w, req, t, len(body), err)
 		return
@@ -190,7 +197,7 @@ func (r *Receiver) take(w http.ResponseWriter, req *http.Request, t *target, bod
 		return
 	}
 	faultpoint.Hit(faultpoint.HookVerified)
-	o, err := r.accept(ctx, &arrival{target: t, Delivery: v.Delivery, body: body}, &v)
+	o, err := r.accept(ctx, &arrival{target: t, Delivery: v.Delivery, body: body, kept: t.Hook.Keep(came)}, &v)
 	if err != nil {
 		r.refuse(w, req, t, len(body), err)
 		return
