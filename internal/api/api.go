@@ -31,12 +31,13 @@ type Agents interface {
 // Options are what the API is made of. Store, Starter, Settler, Agents and Health are
 // required; all of them must be safe for concurrent use.
 type Options struct {
-	Store   control.Store
-	Starter Starter
-	Settler control.Settler
-	Agents  Agents
-	Health  Health
-	Tokens  Tokens // nil: there are none, and their routes answer 404
+	Store     control.Store
+	Starter   Starter
+	Settler   control.Settler
+	Agents    Agents
+	Health    Health
+	Tokens    Tokens    // nil: there are none, and their routes answer 404
+	Schedules Schedules // as Tokens
 	// MayDecide is asked before a decision of somebody who has the scope for it: nil lets
 	// them. It is the place to refuse a local caller that an agent's process started.
 	MayDecide func(ctx context.Context, row *stint.Row) error
@@ -63,6 +64,7 @@ func Register(mux *guard.Mux, o Options) (access.Table, error) {
 	s.orderRoutes()
 	s.agentRoutes()
 	s.tokenRoutes()
+	s.scheduleRoutes()
 	s.streams()
 	if err := s.document(); err != nil {
 		return nil, err

@@ -12,8 +12,10 @@ import (
 	"github.com/stint-dev/stint/internal/access"
 )
 
-// example is a path of a pattern that names nothing.
+// example is a path of a pattern: of a session or a token that is named nothing, of a
+// schedule that is there.
 func example(pattern string) string {
+	pattern = strings.Replace(pattern, "/schedules/{name}", "/schedules/morning", 1)
 	return regexp.MustCompile(`\{[a-z]+\}`).ReplaceAllString(pattern, "nothing")
 }
 
@@ -27,6 +29,13 @@ func (r *room) content() string {
 	b, err := json.Marshal(rows)
 	if err != nil {
 		r.t.Fatal(err)
+	}
+	system, err := r.store.Sessions(r.t.Context(), stint.Filter{Trigger: "system"})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, row := range system {
+		b = fmt.Appendf(b, " system journal at %d with %d messages", row.Session.Head, row.Unread)
 	}
 	return fmt.Sprintf("%s %d tokens", b, len(r.keeper.All()))
 }
@@ -47,7 +56,7 @@ func badBodies() map[string]string {
 // Whatever a route gets, it never fails, and what is bad changes nothing.
 func TestBadBodies(t *testing.T) {
 	t.Parallel()
-	inRoom(t, func(t *testing.T, r *room) {
+	withTimer(t, func(t *testing.T, r *room) {
 		id := r.begin(`{"agent":"pay","name":"nothing"}`)
 		r.run(id)
 		before := r.content()
@@ -81,7 +90,7 @@ func badQueries() []string {
 // Whatever is asked of a route that reads, it never fails.
 func TestBadQueries(t *testing.T) {
 	t.Parallel()
-	inRoom(t, func(t *testing.T, r *room) {
+	withTimer(t, func(t *testing.T, r *room) {
 		id := r.begin(`{"agent":"pay","name":"nothing"}`)
 		r.run(id)
 		before := r.content()
@@ -110,7 +119,7 @@ func TestBadQueries(t *testing.T) {
 // Whatever stands where a name is expected, it never fails.
 func TestBadNames(t *testing.T) {
 	t.Parallel()
-	inRoom(t, func(t *testing.T, r *room) {
+	withTimer(t, func(t *testing.T, r *room) {
 		id := r.begin(`{"agent":"chat"}`)
 		r.run(id)
 		before := r.content()
@@ -140,7 +149,7 @@ func TestBadNames(t *testing.T) {
 // What is too long is refused before it is read whole.
 func TestLongBodies(t *testing.T) {
 	t.Parallel()
-	inRoom(t, func(t *testing.T, r *room) {
+	withTimer(t, func(t *testing.T, r *room) {
 		id := r.begin(`{"agent":"chat","name":"nothing"}`)
 		r.run(id)
 		before := r.content()

@@ -189,6 +189,9 @@ func (s *server) raw(r access.Route, h http.Handler) {
 
 // document serves the description of the API, which is complete now.
 func (s *server) document() error {
+	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // of the framework; ours are problems
+		delete(s.huma.OpenAPI().Components.Schemas.Map(), unused)
+	}
 	doc, err := json.Marshal(s.huma.OpenAPI())
 	if err != nil {
 		return stint.Internal.Errorf("api", "its description is no JSON: %w", err)

@@ -103,6 +103,7 @@ func layers() []row {
 		{pkg: "cmd/stint", is: "flags, configuration, wiring; one file a command", may: may(anything)},
 		{pkg: "examples/...", is: "what a reader would write; the public packages alone", may: may(public)},
 		{pkg: "internal/npmtest", is: "what tests take from npm: programs of MCP, a library of cron expressions to compare with"},
+		{pkg: "internal/npmtest", is: "programs from npm, for tests"},
 		{pkg: "internal/cases", is: "faults that users reported in public, on the engine, the stores, agents in Go, programs, and models with tools", may: may(anything), testsOnly: true},
 		{pkg: "internal/acceptance", is: "the whole product, from outside", may: may(anything), testsOnly: true},
 		{pkg: "internal/mutants", is: "faults put into the source, each of which some test has to see", may: may(anything), testsOnly: true},

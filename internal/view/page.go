@@ -16,7 +16,7 @@ import (
 // more, which only `stint show` gives.
 type Show struct {
 	Session
-	Command      []string   `json:"command"`       // what runs for it, of agents that are programs; else null
+	Command      []string   `json:"command" nullable:"true"`       // what runs for it, of agents that are programs; else null
 	Goal         *excerpt   `json:"goal"`          // what it was begun with; null if with nothing
 	Result       *excerpt   `json:"result"`        // what it ended with; null if it has not, or with nothing
 	Hint         *string    `json:"hint"`          // what to do about the error that it stands at; null if nobody knew
