@@ -16,16 +16,16 @@ import (
 // more, which only `stint show` gives.
 type Show struct {
 	Session
-	Command      []string   `json:"command" nullable:"true"`       // what runs for it, of agents that are programs; else null
-	Goal         *excerpt   `json:"goal"`          // what it was begun with; null if with nothing
-	Result       *excerpt   `json:"result"`        // what it ended with; null if it has not, or with nothing
-	Hint         *string    `json:"hint"`          // what to do about the error that it stands at; null if nobody knew
-	Lines        []lineInfo `json:"lines"`         // all of them, in order
-	Line         int        `json:"line"`          // the one whose loops are shown
-	Loops        []LoopInfo `json:"loops"`         // of that line, oldest first: the newest ten, or all
-	LoopsOmitted int        `json:"loops_omitted"` // earlier ones that are not in loops
-	Steps        []StepInfo `json:"steps"`         // of the open loop: those without a recorded outcome
-	Effects      []StepInfo `json:"effects"`       // of the open loop: those that acted on the outside
+	Command      []string   `json:"command" nullable:"true"` // what runs for it, of agents that are programs; else null
+	Goal         *excerpt   `json:"goal"`                    // what it was begun with; null if with nothing
+	Result       *excerpt   `json:"result"`                  // what it ended with; null if it has not, or with nothing
+	Hint         *string    `json:"hint"`                    // what to do about the error that it stands at; null if nobody knew
+	Lines        []lineInfo `json:"lines"`                   // all of them, in order
+	Line         int        `json:"line"`                    // the one whose loops are shown
+	Loops        []LoopInfo `json:"loops"`                   // of that line, oldest first: the newest ten, or all
+	LoopsOmitted int        `json:"loops_omitted"`           // earlier ones that are not in loops
+	Steps        []StepInfo `json:"steps"`                   // of the open loop: those without a recorded outcome
+	Effects      []StepInfo `json:"effects"`                 // of the open loop: those that acted on the outside
 	Related      related    `json:"related"`
 	Next         []string   `json:"next"` // commands that make sense now
 }
