@@ -46,7 +46,7 @@ type room struct {
 	writes int             // of the health
 	made   atomic.Int64    // sessions that the starter was asked for
 	said   strings.Builder // the transcript
-	ids    []string        // of sessions, in the order of their making
+	ids    []string        // of sessions, in the order in which answers named them
 }
 
 func inRoom(t *testing.T, fn func(t *testing.T, r *room)) {
@@ -256,8 +256,10 @@ func (r *room) do(c call) reply {
 	if strings.Contains(out.header.Get("Content-Type"), "json") && len(out.body) > 0 && json.Unmarshal(out.body, &out.doc) != nil {
 		r.t.Errorf("%s %s: %.200s is no JSON object", c.method, c.path, out.body)
 	}
-	if id, ok := out.doc["id"].(string); ok && len(id) == 26 && !slices.Contains(r.ids, id) {
-		r.ids = append(r.ids, id)
+	for _, id := range regexp.MustCompile(`\b01[0-9a-hjkmnp-tv-z]{24}\b`).FindAllString(string(out.body), -1) {
+		if !slices.Contains(r.ids, id) {
+			r.ids = append(r.ids, id)
+		}
 	}
 	return out
 }
