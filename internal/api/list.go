@@ -21,6 +21,7 @@ type listQuery struct {
 	Agent   string    `query:"agent" maxLength:"300" doc:"Only those of this agent."`
 	Trigger string    `query:"trigger" enum:"prompt,schedule,hook,session,bench" doc:"Only those that were started by this."`
 	Label   []string  `query:"label,explode" maxItems:"16" doc:"Only those with this label, key=value; with several, those that have all."`
+	Text    string    `query:"text" maxLength:"200" doc:"Only those with this text in their name or their agent's; ASCII letters match in either case."`
 	Since   time.Time `query:"since" doc:"Only those created at this time or after, RFC 3339."`
 	Until   time.Time `query:"until" doc:"Only those created before this time, RFC 3339."`
 	Limit   int       `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"At most so many."`
@@ -53,7 +54,7 @@ func (s *server) list(ctx context.Context, in *listQuery) (*sessionListOutput, e
 }
 
 func (in *listQuery) query() (view.Query, error) {
-	f := stint.Filter{Agent: in.Agent, Trigger: in.Trigger, Since: in.Since, Before: in.Until}
+	f := stint.Filter{Agent: in.Agent, Trigger: in.Trigger, Text: in.Text, Since: in.Since, Before: in.Until}
 	q := view.Query{All: !in.Open, Bad: in.Bad, Limit: in.Limit}
 	n := 0
 	for _, set := range []bool{len(in.Status) > 0, in.Open, in.Bad} {
@@ -93,7 +94,7 @@ func (in *listQuery) query() (view.Query, error) {
 // values is the query again, behind a cursor.
 func (in *listQuery) values(after string) url.Values {
 	v := url.Values{"after": {after}, "limit": {strconv.Itoa(in.Limit)}}
-	for name, value := range map[string]string{"agent": in.Agent, "trigger": in.Trigger} {
+	for name, value := range map[string]string{"agent": in.Agent, "trigger": in.Trigger, "text": in.Text} {
 		if value != "" {
 			v.Set(name, value)
 		}

@@ -147,7 +147,7 @@ func TestList(t *testing.T) {
 		for query, want := range map[string][]string{
 			"": {d, c, b, a}, "?limit=1": {d, c, b, a}, "?limit=3": {d, c, b, a}, "?open=true": {c, b, a}, "?bad=true": {}, "?status=waiting": {a},
 			"?status=waiting&status=completed&limit=1": {d, a}, "?agent=pay": {c}, "?label=team%3Dx": {b, a}, "?label=team%3Dx&label=env%3Dprod": {b},
-			"?trigger=prompt&limit=2": {d, c, b, a}, "?trigger=schedule": {}, "?since=2026-11-29T16:00:00Z": {d, c, b, a}, "?since=2026-11-29T16:00:01Z": {},
+			"?trigger=prompt&limit=2": {d, c, b, a}, "?trigger=schedule": {}, "?text=PA": {c}, "?text=CHAT&limit=1": {d, b, a}, "?text=h%25": {}, "?since=2026-11-29T16:00:00Z": {d, c, b, a}, "?since=2026-11-29T16:00:01Z": {},
 			"?until=2026-11-29T16:00:00Z": {}, "?after=" + c: {b, a},
 		} {
 			got := r.list(query)

@@ -33,6 +33,9 @@ func Sessions(ctx context.Context, r stint.Reader, q Query) (rows []stint.Row, c
 	f := q.Filter
 	f.Statuses, f.Open, f.Limit, f.After = q.stored(), false, listPage, q.After
 	f.Open = f.Statuses == nil && !q.All
+	if q.Limit > 0 { // one more tells whether there are more
+		f.Limit = min(listPage, q.Limit+1)
+	}
 	ended := 0
 	for {
 		page, err := r.Sessions(ctx, f)
@@ -54,16 +57,16 @@ func Sessions(ctx context.Context, r stint.Reader, q Query) (rows []stint.Row, c
 			}
 			rows, cursor = append(rows, *row), row.Session.ID
 		}
-		if len(page) < listPage {
+		if len(page) < f.Limit {
 			return rows, stint.ID{}, nil
 		}
-		f.After = page[len(page)-1].Session.ID
+		f.After, f.Limit = page[len(page)-1].Session.ID, listPage // few are wanted of those that the store selects
 	}
 }
 
 // openRest goes on with the open sessions alone, once there are enough ended ones.
 func openRest(ctx context.Context, r stint.Reader, q Query, f stint.Filter, rows []stint.Row, cursor stint.ID) ([]stint.Row, stint.ID, error) {
-	f.After, f.Open = cursor, true
+	f.After, f.Open, f.Limit = cursor, true, listPage
 	for {
 		page, err := r.Sessions(ctx, f)
 		if err != nil {

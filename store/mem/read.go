@@ -61,9 +61,20 @@ func selects(f *stint.Filter, row *stint.Row) bool {
 		(f.Short == "" || len(f.Short) >= minShort && strings.HasSuffix(s.ID.String(), f.Short)) &&
 		(f.Family.IsZero() || f.Family == s.Family) &&
 		(f.Trigger == s.Trigger.Kind || f.Trigger == "" && s.Trigger.Kind != "system") &&
+		(f.Text == "" || strings.Contains(lower(s.Name+"\n"+s.Agent.Name), lower(f.Text))) &&
 		(f.Since.IsZero() || !s.Created.Before(f.Since)) &&
 		(f.Before.IsZero() || s.Created.Before(f.Before)) &&
 		(f.After.IsZero() || bytes.Compare(s.ID[:], f.After[:]) < 0)
+}
+
+// lower makes ASCII letters small, and no others, as SQLite does.
+func lower(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, s)
 }
 
 // shortest returns the shortest suffix of id that no session's id has.

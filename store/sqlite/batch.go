@@ -235,6 +235,9 @@ func (w *writer) insertSession(o *op, fid, now int64) error {
 		return err
 	}
 	h := &held{sid: w.c.LastInsertRowID(), fid: fid}
+	if err := w.label(s); err != nil {
+		return err
+	}
 	epoch, owner := s.Epoch, int64(0) // above 0 if the journal was brought here from another store
 	lease := stint.Lease{Session: s.ID}
 	if o.claim.Holder != "" {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	"zombiezen.com/go/sqlite"
@@ -21,6 +23,27 @@ func (w *where) and(term string, args ...any) {
 	w.terms, w.args = append(w.terms, term), append(w.args, args...)
 }
 
+// way is how the rows of a list are come by: what stands before the joins of [sqlRow], and
+// the id that they are sorted by. CROSS JOIN keeps SQLite from turning the two around.
+type way struct{ from, id string }
+
+// wayTo chooses the way to the sessions that f selects, so that a list reads about as much
+// as it returns.
+func wayTo(c *sqlite.Conn, f *stint.Filter) (way, error) {
+	few, err := fewCreated(c, f)
+	switch {
+	case err != nil:
+		return way{}, err
+	case few:
+		return way{"sessions s INDEXED BY sessions_created ", "s.id"}, nil
+	case len(f.Labels) > 0:
+		return way{"labels g CROSS JOIN sessions s ON s.id = g.id ", "g.id"}, nil
+	case f.Text != "":
+		return way{"sessions t INDEXED BY sessions_text CROSS JOIN sessions s ON s.sid = t.sid ", "t.id"}, nil
+	}
+	return way{"sessions s ", "s.id"}, nil
+}
+
 // Sessions implements [stint.Reader]. Newest is by id, which sorts by creation.
 func (s *Store) Sessions(ctx context.Context, f stint.Filter) (all []stint.Row, err error) {
 	if f.Short != "" && len(f.Short) < minShort {
@@ -28,31 +51,40 @@ func (s *Store) Sessions(ctx context.Context, f stint.Filter) (all []stint.Row, 
 	}
 	err = s.read(ctx, "sessions", func(c *sqlite.Conn) error {
 		now, lives := micros(clock()), map[string]bool{}
-		w, err := s.where(c, &f, now, lives)
+		q, w, err := s.listing(c, &f, now, lives)
 		if err != nil {
 			return err
 		}
-		q := sqlRow
-		if few, err := fewCreated(c, &f); err != nil {
-			return err
-		} else if few {
-			q = strings.Replace(sqlRow, "sessions s LEFT JOIN", "sessions s INDEXED BY sessions_created LEFT JOIN", 1)
-		}
-		if len(w.terms) > 0 {
-			q += "WHERE " + strings.Join(w.terms, " AND ")
-		}
-		err = each(c, q+" ORDER BY s.id DESC LIMIT ?", func(st *sqlite.Stmt) error {
+		err = each(c, q, func(st *sqlite.Stmt) error {
 			var row stint.Row
 			err := s.rows.scan(st, &row, now, lives)
 			all = append(all, row)
 			return err
-		}, append(w.args, cmp.Or(f.Limit, 1_000))...)
+		}, w.args...)
 		if err == nil && len(all) == 0 && len(w.terms) == 1 && f.Trigger == "" { // nothing was asked for but what is no system journal
 			err = hollow(c)
 		}
 		return err
 	})
 	return all, err
+}
+
+// listing is the statement that lists what f selects, and what is bound to it.
+func (s *Store) listing(c *sqlite.Conn, f *stint.Filter, now int64, lives map[string]bool) (string, *where, error) {
+	by, err := wayTo(c, f)
+	if err != nil {
+		return "", nil, err
+	}
+	w, err := s.where(c, f, by, now, lives)
+	if err != nil {
+		return "", nil, err
+	}
+	q := sqlRowColumns + by.from + sqlJoins
+	if len(w.terms) > 0 {
+		q += "WHERE " + strings.Join(w.terms, " AND ")
+	}
+	w.args = append(w.args, cmp.Or(f.Limit, 1_000))
+	return q + " ORDER BY " + by.id + " DESC LIMIT ?", w, nil
 }
 
 // maxFew is how many sessions are sorted to save reading all others.
@@ -77,7 +109,7 @@ func fewCreated(c *sqlite.Conn, f *stint.Filter) (bool, error) {
 	return n < maxFew, err
 }
 
-func (s *Store) where(c *sqlite.Conn, f *stint.Filter, now int64, lives map[string]bool) (*where, error) {
+func (s *Store) where(c *sqlite.Conn, f *stint.Filter, by way, now int64, lives map[string]bool) (*where, error) {
 	w := &where{}
 	if f.Statuses != nil {
 		if err := s.statuses(c, w, f.Statuses, now, lives); err != nil {
@@ -102,8 +134,19 @@ func (s *Store) where(c *sqlite.Conn, f *stint.Filter, now int64, lives map[stri
 	if !f.Family.IsZero() {
 		w.and("s.fid = (SELECT fid FROM families WHERE id = ?)", f.Family.String())
 	}
-	for name, value := range f.Labels {
-		w.and("EXISTS (SELECT 1 FROM json_each(s.fold, '$.labels') e WHERE e.key = ? AND e.value = ?)", name, value)
+	for i, name := range slices.Sorted(maps.Keys(f.Labels)) {
+		if i == 0 && by.id == "g.id" {
+			w.and("g.key = ? AND g.value = ?", name, f.Labels[name])
+			continue
+		}
+		w.and("EXISTS (SELECT 1 FROM labels e WHERE e.key = ? AND e.value = ? AND e.id = s.id)", name, f.Labels[name])
+	}
+	if f.Text != "" {
+		of := "s"
+		if by.id == "t.id" {
+			of = "t"
+		}
+		w.and("instr(lower("+of+".name || char(10) || "+of+".agent), lower(?)) > 0", f.Text)
 	}
 	if !f.Since.IsZero() {
 		w.and("s.created >= ?", micros(f.Since))
@@ -112,7 +155,7 @@ func (s *Store) where(c *sqlite.Conn, f *stint.Filter, now int64, lives map[stri
 		w.and("s.created < ?", micros(f.Before))
 	}
 	if !f.After.IsZero() {
-		w.and("s.id < ?", f.After.String())
+		w.and(by.id+" < ?", f.After.String())
 	}
 	return w, nil
 }

@@ -60,7 +60,7 @@ func TestOpenRefuses(t *testing.T) {
 		code    stint.Code
 		words   []string
 	}{
-		{"a newer schema", newer, stint.Conflict, []string{"99", "up to 3", "newer"}},
+		{"a newer schema", newer, stint.Conflict, []string{"99", "up to 4", "newer"}},
 		{"another program's database", func(t *testing.T, path string) {
 			raw(t, path, "CREATE TABLE t(x)", "PRAGMA user_version = 1")
 		}, stint.Conflict, []string{"another program"}},
@@ -129,7 +129,8 @@ func TestOpenMigrates(t *testing.T) {
 	hold(t, s, "me")
 	story(t, s)
 	ok(t, s.Backup(t.Context(), old))
-	raw(t, old, "DROP VIEW v_ledger", "DROP TABLE ledger", "DELETE FROM names WHERE id = 20", "DELETE FROM meta WHERE name = 'feed.id'", "PRAGMA user_version = 1")
+	raw(t, old, "DROP VIEW v_ledger", "DROP TABLE ledger", "DELETE FROM names WHERE id = 20", "DELETE FROM meta WHERE name = 'feed.id'",
+		"DROP TABLE labels", "DROP INDEX sessions_text", "DROP INDEX sessions_trigger", "PRAGMA user_version = 1")
 	b := open(t, old)
 	hold(t, b, "you")
 	c := begin(t, b, "you")

@@ -40,11 +40,14 @@ func (s *Store) read(ctx context.Context, op string, fn func(c *sqlite.Conn) err
 }
 
 // sqlRow selects what [rows.scan] reads.
-const sqlRow = `SELECT s.id, s.short, s.name, s.agent, s.status, s.created, s.fold,
+const sqlRow = sqlRowColumns + "sessions s " + sqlJoins
+
+// sqlRowColumns is sqlRow up to where its rows come from.
+const sqlRowColumns = `SELECT s.id, s.short, s.name, s.agent, s.status, s.created, s.fold,
 	h.line, h.loop, h.attempt, h.step, h.flags, h.since, h.loopseq, h.head, h.hash, h.updated, h.mark, h.sum,
 	f.id, l.holder, l.epoch, l.expires, l.claimed, l.prior, l.now, l.now_at,
 	(SELECT count(*) FROM inbox i WHERE i.sid = s.sid AND i.taken IS NULL), s.rev
-	FROM sessions s ` + sqlJoins
+	FROM `
 
 // A session without its head or its family is damaged, and must not be missing for
 // that: see [damage].

@@ -52,9 +52,9 @@ func (s *Store) Verify(ctx context.Context, session stint.ID, found func(Flaw)) 
 	if err := exec(c, "BEGIN"); err != nil {
 		return nil, explain("verify", err)
 	}
-	passes := []func() error{a.file, a.schema, a.meta, a.fixedWords, a.familyRows, a.rows, a.shorts, a.journal, a.leases, a.inbox, a.rest, a.ledger, a.copies}
+	passes := []func() error{a.file, a.schema, a.meta, a.fixedWords, a.familyRows, a.rows, a.shorts, a.journal, a.leases, a.inbox, a.labels, a.rest, a.ledger, a.copies}
 	if !session.IsZero() {
-		passes = []func() error{a.rows, a.chain, a.inbox}
+		passes = []func() error{a.rows, a.chain, a.inbox, a.labels}
 	}
 	for _, pass := range passes {
 		if err := a.tolerate(pass()); err != nil {

@@ -125,6 +125,34 @@ func (a *audit) leases() error {
 	})
 }
 
+// labels compares what sessions are found by with what their rows say.
+func (a *audit) labels() error {
+	const (
+		said  = "SELECT s.id, e.key, e.value FROM sessions s, json_each(iif(json_valid(s.fold), s.fold, '{}'), '$.labels') e WHERE iif(?1 = '', TRUE, s.id = ?1)"
+		found = "SELECT id, key, value FROM labels WHERE iif(?1 = '', TRUE, id = ?1)"
+	)
+	one := ""
+	if !a.one.IsZero() {
+		one = a.one.String()
+	}
+	for _, c := range []struct{ q, what string }{
+		{said + " EXCEPT " + found, "it has the label %q, and is not found by it"},
+		{found + " EXCEPT " + said, "it is found by the label %q, which it has not"},
+	} {
+		told := 0
+		if err := each(a.c, c.q, func(st *sqlite.Stmt) error {
+			if told++; told <= maxFlaws {
+				id, _ := idOf(st.ColumnText(0)) // zero for what is none
+				a.tell(id, 0, c.what, st.ColumnText(1)+"="+st.ColumnText(2))
+			}
+			return a.ctx.Err()
+		}, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // inbox checks the messages: those to come by their digest, those that were taken
 // against the entries that took them.
 func (a *audit) inbox() error {

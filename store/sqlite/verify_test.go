@@ -100,6 +100,7 @@ func TestVerifyOne(t *testing.T) {
 	for q, want := range map[string]string{
 		"UPDATE sessions SET trigger = 'hook' WHERE id = '%s'":                                           "sessions.trigger",
 		"UPDATE heads SET wakes = 0 WHERE sid = (SELECT sid FROM sessions WHERE id = '%s')":              "heads.wakes",
+		"INSERT INTO labels VALUES ('team', 'a', '%s')":                                                  "it is found by the label \"team=a\", which it has not",
 		"UPDATE heads SET past = 7 WHERE sid = (SELECT sid FROM sessions WHERE id = '%s')":               "it is held under epoch 1",
 		"UPDATE journal SET sid = 99 WHERE seq = 2 AND sid = (SELECT sid FROM sessions WHERE id = '%s')": "it should be row",
 	} {

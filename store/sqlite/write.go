@@ -3,6 +3,7 @@ package sqlite
 import (
 	"encoding/binary"
 	"errors"
+	"maps"
 	"unsafe"
 
 	"zombiezen.com/go/sqlite"
@@ -350,7 +351,40 @@ func (w *writer) rewrite(h *held, s *stint.Session) error {
 			return err
 		}
 	}
+	if h.base == nil || !maps.Equal(h.base.Labels, s.Labels) {
+		if err := w.relabel(h.sid, s); err != nil {
+			return err
+		}
+	}
 	return exec(w.c, "UPDATE sessions SET status = ?, fold = ? WHERE sid = ?", status, text(fold), h.sid)
+}
+
+// label adds the labels by which a new session is found.
+func (w *writer) label(s *stint.Session) error {
+	for key, value := range s.Labels {
+		if err := exec(w.c, "INSERT INTO labels(key, value, id) VALUES (?, ?, ?)", key, value, s.ID.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// relabel replaces the labels by which a session is found, if they are other ones than
+// before. It comes before the fold is written, which says what they were.
+func (w *writer) relabel(sid int64, s *stint.Session) error {
+	was := map[string]string{}
+	if err := each(w.c, "SELECT e.key, e.value FROM sessions s, json_each(s.fold, '$.labels') e WHERE s.sid = ?", func(st *sqlite.Stmt) error {
+		was[st.ColumnText(0)] = st.ColumnText(1)
+		return nil
+	}, sid); err != nil || maps.Equal(was, s.Labels) {
+		return err
+	}
+	for key, value := range was {
+		if err := exec(w.c, "DELETE FROM labels WHERE key = ? AND value = ? AND id = ?", key, value, s.ID.String()); err != nil {
+			return err
+		}
+	}
+	return w.label(s)
 }
 
 // ready works out anew from when on the session may be claimed, and which

@@ -214,6 +214,7 @@ func sessionsMutants() []mutant {
 		{"pages ignore their cursor", "Sessions/pages are gapless, also among sessions created at one time",
 			onFilter(func(f *stint.Filter) { f.After = stint.ID{} })},
 		{"labels are ignored", "Sessions/each member of a filter selects", onFilter(func(f *stint.Filter) { f.Labels = nil })},
+		{"a text is ignored", "Sessions/each member of a filter selects", onFilter(func(f *stint.Filter) { f.Text = "" })},
 		{"Since is exclusive", "Sessions/each member of a filter selects", onFilter(func(f *stint.Filter) {
 			if !f.Since.IsZero() {
 				f.Since = f.Since.Add(time.Microsecond)
