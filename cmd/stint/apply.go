@@ -64,6 +64,7 @@ func (v *serving) apply(ctx context.Context, p *applied, by stint.Actor, takes *
 	if err := v.scheduler.Set(ctx, p.schedules(v.wiring), p.broken("schedules")...); err != nil {
 		return err
 	}
+	v.receiver.Set(p.targets(v.wiring), p.broken("hooks")...)
 	v.now.Store(p)
 	var was appliedHeld
 	if raw := v.system.State(appliedSection); raw != nil {
@@ -98,16 +99,18 @@ func (v *serving) reload(ctx context.Context) {
 	}
 }
 
+const applyVerb = "server.apply"
+
 // applyOrder is the body of the message that asks a server to read its stint.yaml again.
 type applyOrder struct {
-	Verb string     `json:"verb"` // server.apply
+	Verb string     `json:"verb"` // [applyVerb]
 	Sum  stint.Hash `json:"sum"`  // of what the person saw
 }
 
 // Obey takes up the stint.yaml when that is asked, and is as it was seen by who asks.
 func (v *serving) Obey(ctx context.Context, m *stint.Message) (known bool, err error) {
 	var c applyOrder
-	if json.Unmarshal(m.Body, &c) != nil || c.Verb != "server.apply" {
+	if json.Unmarshal(m.Body, &c) != nil || c.Verb != applyVerb {
 		return false, nil
 	}
 	p, err := v.app.readApplied()
@@ -170,7 +173,7 @@ func (a *app) apply(ctx context.Context, dry bool) error {
 	}
 	done := false
 	if !dry {
-		_, err := a.order(ctx, s, applyOrder{"server.apply", p.sum}, func(v *serving) (server.Obeyer, error) {
+		_, err := a.order(ctx, s, applyOrder{applyVerb, p.sum}, func(v *serving) (server.Obeyer, error) {
 			e := stint.Unavailable.Errorf("apply", "no server runs on this store")
 			e.Hint = "stint serve reads stint.yaml when it starts"
 			return nil, e

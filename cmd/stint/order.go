@@ -125,24 +125,23 @@ func ownScheduler(v *serving) (server.Obeyer, error) {
 // ownTokens are the tokens of a process that serves for a moment.
 func ownTokens(v *serving) (server.Obeyer, error) { return v.tokens, nil }
 
-// answered waits for what a server records of a message.
+// answered waits for what a server records of a message that was sent when the system
+// journal had come to after.
 func answered(ctx context.Context, s *site, to stint.ID, after stint.Seq, id string) (journal.Recorded, error) {
 	changed := s.store.Changed(ctx)
-	for {
+	for first := true; ; first = false {
 		es, err := s.store.Entries(ctx, stint.Range{Session: to, After: after, Kinds: []stint.Kind{stint.MessageTaken, stint.SystemRecorded}, Limit: 1000})
 		if err != nil {
 			return journal.Recorded{}, late(ctx, err)
 		}
-		for i := range es[:max(len(es)-1, 0)] {
-			taken, err := journal.Decode[journal.Taken](&es[i])
-			if es[i].Kind != stint.MessageTaken || err != nil || taken.ID != id {
-				continue
-			}
-			done, err := journal.Decode[journal.Recorded](&es[i+1])
-			if err == nil && strings.HasSuffix(done.What, ".refused") {
-				return done, stint.Conflict.Errorf("order", "it was refused: %s", done.Reason)
-			}
+		if done, found, err := answerIn(es, id); found || err != nil {
 			return done, err
+		}
+		if first {
+			done, found, err := answeredBefore(ctx, s, to, after, id)
+			if found || err != nil {
+				return done, err
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -151,6 +150,46 @@ func answered(ctx context.Context, s *site, to stint.ID, after stint.Seq, id str
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+// answerIn finds the answer to a message: what is recorded right after it was taken. One
+// that refuses is [stint.Conflict].
+func answerIn(es []stint.Entry, id string) (done journal.Recorded, found bool, err error) {
+	for i := range es[:max(len(es)-1, 0)] {
+		if es[i].Kind != stint.MessageTaken {
+			continue
+		}
+		taken, err := journal.Decode[journal.Taken](&es[i])
+		if err != nil || taken.ID != id {
+			continue
+		}
+		done, err := journal.Decode[journal.Recorded](&es[i+1])
+		if err == nil && strings.HasSuffix(done.What, ".refused") {
+			err = stint.Conflict.Errorf("order", "it was refused: %s", done.Reason)
+		}
+		return done, true, err
+	}
+	return journal.Recorded{}, false, nil
+}
+
+// answeredBefore finds the answer to a message that had come before: one that is sent
+// again under its id waits for nobody.
+func answeredBefore(ctx context.Context, s *site, to stint.ID, until stint.Seq, id string) (done journal.Recorded, found bool, err error) {
+	in, err := s.store.Inbox(ctx, to)
+	if err != nil || slices.ContainsFunc(in, func(m stint.Message) bool { return m.ID == id }) {
+		return done, false, err
+	}
+	for until > 0 {
+		es, err := s.store.Entries(ctx, stint.Range{Session: to, Until: until, Kinds: []stint.Kind{stint.MessageTaken, stint.SystemRecorded}, Last: true, Limit: 1000})
+		if err != nil || len(es) < 2 {
+			return done, false, err
+		}
+		if done, found, err := answerIn(es, id); found || err != nil {
+			return done, found, err
+		}
+		until = es[0].Seq // the pages overlap, so that no answer stands apart from its message
+	}
+	return done, false, nil
 }
 
 // late says that there was no answer in time.

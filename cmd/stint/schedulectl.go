@@ -140,7 +140,7 @@ func (a *app) scheduleList(ctx context.Context) error {
 		return a.printJSON(struct {
 			Schema string         `json:"schema"`
 			Items  []scheduleItem `json:"items"`
-		}{"stint.schedule.list/1", append([]scheduleItem{}, items...)})
+		}{"stint.schedule.standing.list/1", append([]scheduleItem{}, items...)})
 	}
 	if len(items) == 0 {
 		a.printf("There are no schedules. docs/schedules.md says how stint.yaml has them.\n")
@@ -348,7 +348,7 @@ func (a *app) scheduleOrder(ctx context.Context, c trigger.Command, done string)
 			scheduleItem
 			Done string          `json:"done"`
 			Data json.RawMessage `json:"data,omitempty"`
-		}{"stint.schedule/1", it, noted.What, noted.Data})
+		}{"stint.schedule.standing/1", it, noted.What, noted.Data})
 	}
 	if strings.Contains(done, "%s") {
 		done = fmt.Sprintf(done, c.Schedule)

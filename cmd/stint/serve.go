@@ -139,8 +139,9 @@ type serving struct {
 	engine    *engine.Engine
 	system    *engine.System
 	tokens    *keeper.Keeper
-	scheduler *trigger.Scheduler // that nobody may use before apply
-	ending    atomic.Bool        // no requests are taken up any more
+	scheduler *trigger.Scheduler
+	receiver  *trigger.Receiver
+	ending    atomic.Bool // no requests are taken up any more
 	listeners *server.Listeners
 	now       atomic.Pointer[applied]
 	applies   sync.Mutex // held while a stint.yaml is taken up
@@ -206,7 +207,7 @@ func (v *serving) begin(ctx context.Context, patience time.Duration, end context
 		v.scheduler, err = trigger.NewScheduler(e, v.system, v.site.store, v.log)
 	}
 	if err == nil {
-		v.engine = e
+		v.engine, v.receiver = e, trigger.NewReceiver(e, v.system, v.site.store, v.log)
 		return nil
 	}
 	if v.system != nil {
@@ -241,7 +242,7 @@ func (v *serving) run(ctx context.Context, end context.CancelCauseFunc) error {
 	reload := make(chan struct{}, 1)
 	v.signals(end, reload)
 	defer v.app.handleSignals(nil)
-	orders := server.Orders{System: v.system, Changed: v.site.store.Changed(ctx), Obeyers: []server.Obeyer{v.scheduler, v.tokens, v}, Log: v.log}
+	orders := server.Orders{System: v.system, Changed: v.site.store.Changed(ctx), Obeyers: []server.Obeyer{v.scheduler, v.receiver, v.tokens, v}, Log: v.log}
 	systemd := server.Systemd{Log: v.log}
 	work("engine", v.engine.Serve)
 	work("schedules", v.scheduler.Run)

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/stint-dev/stint"
@@ -12,6 +14,7 @@ import (
 	"github.com/stint-dev/stint/internal/access/guard"
 	"github.com/stint-dev/stint/internal/api"
 	"github.com/stint-dev/stint/internal/stream"
+	"github.com/stint-dev/stint/internal/trigger"
 	"github.com/stint-dev/stint/internal/view"
 )
 
@@ -28,12 +31,15 @@ func (v *serving) handler(events *stream.Server) (http.Handler, error) {
 	var mux guard.Mux
 	table, err := api.Register(&mux, api.Options{
 		Store: v.site.store, Starter: v, Settler: v.engine, Agents: v, Health: v, Tokens: v.tokens,
-		Events: events.Board(), SessionEvents: events.Session(), Version: version, Log: v.log,
+		Schedules: v, Events: events.Board(), SessionEvents: events.Session(), Version: version, Log: v.log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return g.Protect(table, &mux)
+	const pattern = "/hooks/{name}"
+	row := access.Route{Method: http.MethodPost, Pattern: pattern, Public: "each delivery is proven by its sender, as its hook says", MaxBody: 1 << 30} // the hook has a limit of its own
+	mux.Handle(row.Key(), v.receiver)
+	return g.Protect(append(table, row), &mux)
 }
 
 // Start implements [api.Starter].
@@ -67,6 +73,49 @@ func (v *serving) Agent(_ context.Context, name string) (api.Definition, error) 
 	cost, err := json.Marshal(money)
 	def, sum := c.Definition()
 	return api.Definition{Sum: sum, Agent: def, Cost: cost}, err
+}
+
+// Schedules implements [api.Schedules].
+func (v *serving) Schedules(context.Context) ([]api.Schedule, error) {
+	held, err := trigger.ReadHeld(v.system.State(trigger.Section))
+	if err != nil {
+		return nil, err
+	}
+	all := []api.Schedule{}
+	file := v.now.Load().file.Schedules
+	for _, name := range slices.Sorted(maps.Keys(held)) {
+		h, c := held[name], file[name] // zero where the file has a mistake
+		all = append(all, api.Schedule{
+			Name: name, Agent: c.Agent, Timing: h.Timing, Overlap: trigger.Overlap(c.Overlap), WindowMS: c.Window.Milliseconds(), Most: c.Most,
+			JitterMS: c.Jitter.Milliseconds(), PauseAfter: c.PauseAfter, Conditional: c.When != nil, Since: h.Since, Paused: h.Paused,
+		})
+	}
+	return all, nil
+}
+
+// Do implements [api.Schedules]. It asks by message like everybody else, so that what one
+// request asks for is done once.
+func (v *serving) Do(ctx context.Context, c trigger.Command, by stint.Actor, id string) error {
+	body, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	to, err := engine.SystemJournal(ctx, v.site.store)
+	if err != nil {
+		return err
+	}
+	row, err := v.site.store.Session(ctx, to)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	m := stint.Message{ID: id, Kind: stint.Prompt, From: by, Body: body}
+	if err := v.site.store.Send(ctx, to, m); err != nil {
+		return err
+	}
+	_, err = answered(ctx, v.site, to, row.Session.Head, id)
+	return err
 }
 
 // Write implements [api.Health].

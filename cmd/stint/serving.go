@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -155,6 +156,24 @@ func (p *applied) schedules(w *wiring) []trigger.Schedule {
 			s.Gate = gateOf(c.When, filepath.Dir(p.file.Path))
 		}
 		all = append(all, s)
+	}
+	return all
+}
+
+// targets are the hooks of the file, as a receiver runs them.
+func (p *applied) targets(w *wiring) []trigger.Target {
+	var all []trigger.Target
+	for _, name := range slices.Sorted(maps.Keys(p.file.Hooks)) {
+		h := p.file.Hooks[name]
+		def := h.Definition()
+		all = append(all, trigger.Target{
+			Hook:    h,
+			Secrets: func() ([]string, error) { return config.HookSecrets(def, w.getenv, os.ReadFile) },
+			Request: func() (engine.Request, error) {
+				agent, err := p.agent(w, def.Agent)
+				return engine.Request{Agent: agent}, err
+			},
+		})
 	}
 	return all
 }

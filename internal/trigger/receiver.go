@@ -32,6 +32,7 @@ type Receiver struct {
 
 	mu      sync.RWMutex
 	targets map[string]*target
+	broken  []string // names of hooks that cannot be used as they are written
 }
 
 // target is a hook with what is counted of it.
@@ -79,11 +80,19 @@ func NewReceiver(e *engine.Engine, system *engine.System, store stint.Store, log
 	return &Receiver{deliverer: deliverer{engine: e, system: system, store: store, log: log}, room: make(chan struct{}, maxRequests), targets: map[string]*target{}}
 }
 
-// Set replaces all hooks. What was counted of one that stays is kept.
-func (r *Receiver) Set(all []Target) {
+// Set replaces all hooks. What was counted of one that stays is kept. What is broken, by
+// name, stays as it was; one that was never sound is [stint.Unavailable] for its senders,
+// who try again while it is mended.
+func (r *Receiver) Set(all []Target, broken ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := map[string]*target{}
+	r.broken = broken
+	for _, name := range broken {
+		if old := r.targets[name]; old != nil {
+			next[name] = old
+		}
+	}
 	for _, t := range all {
 		made := &target{Target: t, def: t.Hook.Definition(), room: &room{}, counts: map[string]int64{}}
 		if l := made.def.Limits.Rate; l.Count > 0 {
@@ -125,6 +134,9 @@ func (r *Receiver) target(name string) (*target, error) {
 	defer r.mu.RUnlock()
 	if t := r.targets[name]; t != nil {
 		return t, nil
+	}
+	if slices.Contains(r.broken, name) {
+		return nil, stint.Unavailable.Errorf("hook", "the hook has a mistake in its configuration")
 	}
 	return nil, stint.NotFound.Errorf("hook", "there is no such hook")
 }

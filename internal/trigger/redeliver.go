@@ -3,19 +3,22 @@ package trigger
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/hook"
 	"github.com/stint-dev/stint/internal/ident"
 )
 
 // Redeliver judges a delivery that was kept once more, as the hook is now, and does what
 // that says. It was proven when it came and is not proven again. What it becomes is a
-// delivery of its own: its id is that of the first one, ~, and an id, so that asking twice is
-// two deliveries. It is not bound by the hook's rate. One that was not kept, or not whole, is
+// delivery of its own: its id is that of the first one, ~, and as, so that asking twice by one
+// name is one delivery; an empty one is a name that nobody has. It is not bound by the hook's rate. One that was not kept, or not whole, is
 // [stint.NotFound]; other errors are those that a sender gets.
-func (r *Receiver) Redeliver(ctx context.Context, name, id string, by stint.Actor) (Delivered, error) {
+func (r *Receiver) Redeliver(ctx context.Context, name, id, as string, by stint.Actor) (Delivered, error) {
 	t, err := r.target(name)
 	if err != nil {
 		return Delivered{}, err
@@ -35,7 +38,7 @@ func (r *Receiver) Redeliver(ctx context.Context, name, id string, by stint.Acto
 		return Delivered{}, err
 	}
 	a := &arrival{target: t, Delivery: v.Delivery, body: was.Body, kept: was.Request, repeats: cmp.Or(was.Repeats, was.ID), by: by}
-	a.ID, a.Covered = a.repeats+"~"+ident.New().String(), true // its body has come before, and that is meant
+	a.ID, a.Covered = a.repeats+"~"+cmp.Or(as, ident.New().String()), true // its body has come before, and that is meant
 	switch v.Decision {
 	case hook.Answer:
 		return Delivered{}, stint.Invalid.Errorf("redeliver", "it is a handshake, which begins nothing")
@@ -128,4 +131,37 @@ func (r *Receiver) foresee(ctx context.Context, a *arrival, is *Trial) error {
 	case Ignored:
 	}
 	return nil
+}
+
+// RedeliverVerb is what is asked of a delivery.
+const RedeliverVerb = "hook.redeliver"
+
+// HookCommand is the body of a message to the system journal that asks something of a
+// hook.
+type HookCommand struct {
+	Verb string `json:"verb"`
+	Hook string `json:"hook"`
+	ID   string `json:"id"` // of a delivery
+}
+
+// Obey does what a message to the system journal asks, and takes it. known is false for a
+// message that is none for hooks. What cannot be done is recorded with why.
+func (r *Receiver) Obey(ctx context.Context, m *stint.Message) (known bool, err error) {
+	var c HookCommand
+	if json.Unmarshal(m.Body, &c) != nil || !strings.HasPrefix(c.Verb, "hook.") {
+		return false, nil
+	}
+	note := engine.Note{What: c.Verb + ".refused", Name: c.Hook, Actor: m.From, Takes: m, Reason: "that is nothing that a hook can do"}
+	if c.Verb == RedeliverVerb {
+		o, err := r.Redeliver(ctx, c.Hook, c.ID, m.ID, m.From)
+		switch {
+		case ctx.Err() != nil || stint.CodeOf(err) == stint.Unavailable:
+			return true, err
+		case err != nil:
+			note.Reason = err.Error()
+		default:
+			note.What, note.Reason, note.Data = "hook.redelivered", "", o
+		}
+	}
+	return true, r.system.Record(ctx, note)
 }

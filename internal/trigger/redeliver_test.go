@@ -27,7 +27,7 @@ func TestRedeliver(t *testing.T) {
 		ids := map[stint.ID]bool{first.Delivered.Session: true}
 		id := "g-1"
 		for range 3 { // each is a repeat of the one before
-			again, err := d.recv.Redeliver(t.Context(), "h", id, "human:ben")
+			again, err := d.recv.Redeliver(t.Context(), "h", id, "", "human:ben")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,7 +50,7 @@ func TestRedeliver(t *testing.T) {
 		}
 		d.want(200, "h", body, gitHub("g-1", body)) // its sender still gets the first one
 		for _, c := range []struct{ hook, id string }{{"h", "g-2"}, {"nobody", "g-1"}} {
-			if _, err := d.recv.Redeliver(t.Context(), c.hook, c.id, "human:ben"); stint.CodeOf(err) != stint.NotFound {
+			if _, err := d.recv.Redeliver(t.Context(), c.hook, c.id, "", "human:ben"); stint.CodeOf(err) != stint.NotFound {
 				t.Errorf("%v: %v", c, err)
 			}
 		}
@@ -70,14 +70,14 @@ func TestRedeliverMended(t *testing.T) {
 		if err != nil || len(lines) != 1 {
 			t.Fatalf("%v %v", lines, err)
 		}
-		again, err := d.recv.Redeliver(t.Context(), "h", lines[0].ID, "human:ben")
+		again, err := d.recv.Redeliver(t.Context(), "h", lines[0].ID, "", "human:ben")
 		if err != nil || again.Result != "ignored" || again.Repeats != lines[0].ID {
 			t.Errorf("before: %+v %v", again, err)
 		}
 		def.When = `headers["x-kind"] == "right"`
 		d.hooks(def)
 		for i, want := range []trigger.Result{trigger.Created, trigger.Messaged} {
-			again, err := d.recv.Redeliver(t.Context(), "h", lines[0].ID, "human:ben")
+			again, err := d.recv.Redeliver(t.Context(), "h", lines[0].ID, "", "human:ben")
 			if err != nil || again.Result != want || again.Key != "k" {
 				t.Errorf("%d: %+v %v", i, again, err)
 			}
@@ -97,7 +97,7 @@ func TestRedeliverTooLong(t *testing.T) {
 	if err != nil || was.Body != nil || was.Bytes != len(long) {
 		t.Errorf("%v: %d of %d bytes", err, len(was.Body), was.Bytes)
 	}
-	if _, err := d.recv.Redeliver(t.Context(), "h", a.ID, "human:ben"); stint.CodeOf(err) != stint.NotFound || !strings.Contains(err.Error(), "too long") {
+	if _, err := d.recv.Redeliver(t.Context(), "h", a.ID, "", "human:ben"); stint.CodeOf(err) != stint.NotFound || !strings.Contains(err.Error(), "too long") {
 		t.Errorf("got %v", err)
 	}
 }

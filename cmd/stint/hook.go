@@ -1,0 +1,398 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/hook"
+	"github.com/stint-dev/stint/internal/server"
+	"github.com/stint-dev/stint/internal/term"
+	"github.com/stint-dev/stint/internal/trigger"
+	"github.com/stint-dev/stint/internal/view"
+)
+
+func (a *app) hookCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "hook", Short: "See webhooks and what came through them, try one, and deliver again",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args)
+			}
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(a.hookListCommand(), a.hookDeliveriesCommand(), a.hookShowCommand(), a.hookTestCommand(), a.hookRedeliverCommand())
+	return cmd
+}
+
+// hookItem is a hook as JSON.
+type hookItem struct {
+	Name   string             `json:"name"`
+	Agent  string             `json:"agent"`
+	Scheme hook.Scheme        `json:"scheme"`
+	Path   string             `json:"path"`
+	Status string             `json:"status"` // ready, no secret, or wrong here
+	Detail string             `json:"detail,omitempty"`
+	Last   *trigger.Delivered `json:"last,omitempty"`
+}
+
+// hookPath is where deliveries are sent.
+func hookPath(name string) string { return "/hooks/" + name }
+
+func (a *app) hookListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "ls", Short: "List the hooks of stint.yaml, and what came last", Args: noArgs,
+		Example: "  stint hook ls\n  stint hook ls --json",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.hookList(cmd.Context()) },
+	}
+}
+
+func (a *app) hookList(ctx context.Context) error {
+	here, err := a.readApplied()
+	if err != nil {
+		return err
+	}
+	a.warned = true // the list says what is wrong
+	s, err := a.open(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer s.store.Close()
+	items := []hookItem{}
+	for _, t := range here.targets(s.wire(nil)) {
+		def := t.Hook.Definition()
+		it := hookItem{Name: def.Name, Agent: def.Agent, Scheme: def.Scheme, Path: hookPath(def.Name), Status: "ready"}
+		if _, err := t.Secrets(); err != nil {
+			it.Status, it.Detail = "no secret", err.Error()
+		}
+		last, err := trigger.Deliveries(ctx, s.store, def.Name, trigger.Delivered{}, 1)
+		if err != nil {
+			return err
+		}
+		if len(last) > 0 {
+			it.Last = &last[0]
+		}
+		items = append(items, it)
+	}
+	for _, name := range here.broken("hooks") {
+		items = append(items, hookItem{Name: name, Path: hookPath(name), Status: "wrong here", Detail: here.bad["hooks."+name].Error()})
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Schema string     `json:"schema"`
+			Items  []hookItem `json:"items"`
+		}{"stint.hook.standing.list/1", items})
+	}
+	if len(items) == 0 {
+		a.printf("There are no hooks. docs/hooks.md says how stint.yaml has them.\n")
+		return nil
+	}
+	rows := make([][]string, 0, len(items))
+	for _, it := range items {
+		last := "-"
+		if it.Last != nil {
+			last = string(it.Last.Result) + " " + it.Last.At.Local().Format(time.DateTime)
+		}
+		rows = append(rows, []string{it.Name, it.Status, string(it.Scheme), it.Agent, it.Path, last})
+	}
+	return view.WriteTable(a.out, a.style(), []string{"HOOK", "STATUS", "SCHEME", "AGENT", "PATH", "LAST"}, rows)
+}
+
+func (a *app) hookDeliveriesCommand() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use: "deliveries HOOK", Short: "List what came through a hook, newest first",
+		Long: `List the genuine deliveries of a hook of the last 30 days, newest first, with what became of
+each. What was refused is counted by the server and in its log: whoever sent it is not known.`,
+		Example: "  stint hook deliveries issues\n  stint hook deliveries issues -n 100 --json",
+		Args:    exactly(1, "one hook"), ValidArgsFunction: a.completeHooks,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 || limit > 1000 {
+				return usage(fmt.Errorf("--count is from 1 to 1000, not %d", limit))
+			}
+			return a.hookDeliveries(cmd.Context(), args[0], limit)
+		},
+	}
+	cmd.Flags().IntVarP(&limit, "count", "n", 20, "how many")
+	return cmd
+}
+
+func (a *app) hookDeliveries(ctx context.Context, name string, limit int) error {
+	s, err := a.open(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer s.store.Close()
+	items, err := trigger.Deliveries(ctx, s.store, name, trigger.Delivered{}, limit)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Schema string              `json:"schema"`
+			Hook   string              `json:"hook"`
+			Items  []trigger.Delivered `json:"items"`
+		}{"stint.delivery.list/1", name, append([]trigger.Delivered{}, items...)})
+	}
+	if len(items) == 0 {
+		a.printf("Nothing came through %s within 30 days.\n", name)
+		return nil
+	}
+	rows := make([][]string, 0, len(items))
+	for _, o := range items {
+		session := "-"
+		if !o.Session.IsZero() {
+			row, err := s.store.Session(ctx, o.Session)
+			if err != nil && stint.CodeOf(err) != stint.NotFound {
+				return err
+			}
+			session = row.Short
+		}
+		rows = append(rows, []string{o.At.Local().Format(time.DateTime), string(o.Result), o.Event, o.Key, session, o.Reason, o.ID})
+	}
+	return view.WriteTable(a.out, a.style(), []string{"CAME", "RESULT", "EVENT", "KEY", "SESSION", "WHY", "ID"}, rows)
+}
+
+func (a *app) hookShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show HOOK ID", Short: "Print a delivery: what became of it, its headers and its body",
+		Example: "  stint hook show issues 72d3162e-cc78-11e3-81ab-4c9367dc0958",
+		Args:    exactly(2, "a hook and a delivery"), ValidArgsFunction: a.completeHooks,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.hookShow(cmd.Context(), args[0], args[1]) },
+	}
+}
+
+func (a *app) hookShow(ctx context.Context, name, id string) error {
+	s, err := a.open(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer s.store.Close()
+	d, err := trigger.Delivery(ctx, s.store, name, id)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Schema string `json:"schema"`
+			trigger.Shown
+			Body string `json:"body"` // what is not UTF-8 in it is replaced
+		}{"stint.delivery/1", d, strings.ToValidUTF8(string(d.Body), "\uFFFD")})
+	}
+	a.printf("%s %s · %s\n", d.Hook, d.ID, d.Result)
+	for _, line := range [][2]string{{"came", d.At.Local().Format(time.DateTime)}, {"event", d.Event}, {"key", d.Key}, {"why", d.Reason}, {"repeats", d.Repeats}, {"by", string(d.By)}} {
+		if line[1] != "" {
+			a.printf("  %s  %s\n", term.Pad(line[0], 7, false), line[1])
+		}
+	}
+	if !d.Session.IsZero() {
+		a.printf("  session  %s\n", d.Session)
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Request.Headers)) {
+		a.printf("  %s: %s\n", name, d.Request.Headers[name])
+	}
+	if d.Body == nil && d.Bytes > 0 {
+		a.printf("\nIts body, %d bytes, was too long to be kept.\n", d.Bytes)
+		return nil
+	}
+	a.printf("\n%s\n", strings.TrimRight(string(d.Body), "\n"))
+	return nil
+}
+
+// hookTestOptions are the flags of stint hook test.
+type hookTestOptions struct {
+	file    string
+	headers []string
+	query   string
+}
+
+func (a *app) hookTestCommand() *cobra.Command {
+	var o hookTestOptions
+	cmd := &cobra.Command{
+		Use: "test HOOK", Short: "Say what a delivery would do, and do nothing",
+		Long: `Read a body and say what a hook of stint.yaml would do with it, as if its sender were
+proven: whether its condition holds, the key, the prompt, the session that would begin
+or get it. Nothing is written.`,
+		Example: "  stint hook test issues -f issue.json -H 'X-GitHub-Event: issues'\n  curl -s https://example.com/payload.json | stint hook test issues -f - --json",
+		Args:    exactly(1, "one hook"), ValidArgsFunction: a.completeHooks,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.hookTest(cmd.Context(), &o, args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.file, "file", "f", "", "the body: a `FILE`, or - for standard input")
+	f.StringArrayVarP(&o.headers, "header", "H", nil, "a header, `Name: value`; repeatable")
+	f.StringVar(&o.query, "query", "", "the query of the URL, like a=1&b=2")
+	return cmd
+}
+
+// request is the request that the flags describe.
+func (o *hookTestOptions) request(a *app) (hook.Request, error) {
+	headers := http.Header{}
+	r := hook.Request{Headers: headers}
+	for _, h := range o.headers {
+		name, value, ok := strings.Cut(h, ":")
+		if !ok || strings.TrimSpace(name) == "" {
+			return r, usage(fmt.Errorf("--header %q is not Name: value", h))
+		}
+		headers.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+	}
+	var err error
+	if r.Query, err = url.ParseQuery(o.query); err != nil {
+		return r, usage(fmt.Errorf("--query: %w", err))
+	}
+	in := a.in
+	if o.file == "" {
+		return r, usage(fmt.Errorf("give the body with --file"))
+	}
+	if o.file != "-" {
+		f, err := os.Open(o.file)
+		if err != nil {
+			return r, &stint.Error{Code: stint.Invalid, Op: "hook test", Err: err, Hint: inputHint}
+		}
+		defer f.Close()
+		in = f
+	}
+	r.Body, err = io.ReadAll(io.LimitReader(in, 1<<30))
+	return r, err
+}
+
+func (a *app) hookTest(ctx context.Context, o *hookTestOptions, name string) error {
+	here, err := a.readApplied()
+	if err != nil {
+		return err
+	}
+	if err := here.bad["hooks."+name]; err != nil {
+		return err
+	}
+	req, err := o.request(a)
+	if err != nil {
+		return err
+	}
+	s, err := a.open(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer s.store.Close()
+	w := s.wire(nil)
+	defer w.close()
+	r := trigger.NewReceiver(nil, nil, s.store, nil) // a trial writes nothing
+	r.Set(here.targets(w))
+	is, err := r.Test(ctx, name, req)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Schema string `json:"schema"`
+			trigger.Trial
+		}{"stint.hook.trial/1", is})
+	}
+	a.printTrial(name, is)
+	return nil
+}
+
+// printTrial says what would become of a delivery.
+func (a *app) printTrial(name string, is trigger.Trial) {
+	switch {
+	case is.Decision == hook.Answer:
+		a.printf("%s would answer a handshake with: %s\n", name, is.Reply)
+	case is.Repeated:
+		a.printf("%s has had it: it was %s\n", name, is.Result)
+	case is.Result == trigger.Ignored || is.Result == trigger.Dropped:
+		a.printf("%s would do nothing with it, which is recorded as %s: %s\n", name, is.Result, is.Reason)
+	case is.Result == trigger.Messaged:
+		a.printf("%s would give it to session %s\n", name, is.Session)
+	default:
+		a.printf("%s would begin the session %s\n", name, is.Name)
+	}
+	for _, line := range [][2]string{{"id", is.ID}, {"event", is.Event}, {"key", is.Key}} {
+		if line[1] != "" {
+			a.printf("  %s  %s\n", term.Pad(line[0], 5, false), line[1])
+		}
+	}
+	if len(is.Labels) > 0 {
+		b, _ := json.Marshal(is.Labels) // they are texts
+		a.printf("  labels %s\n", string(b))
+	}
+	if is.Interrupt {
+		a.printf("  the session is at work, and would be interrupted\n")
+	}
+	if !is.Replaces.IsZero() {
+		a.printf("  session %s would be stopped for it\n", is.Replaces)
+	}
+	if is.Input != "" {
+		a.printf("\n%s\n", strings.TrimRight(is.Input, "\n"))
+	}
+}
+
+func (a *app) hookRedeliverCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "redeliver HOOK ID", Short: "Have a delivery that was kept judged and done again",
+		Long: `Have a delivery judged again by the hook as it is now, and do what that says: after a
+mistake in the hook was mended, or a session was lost. It becomes a delivery of its own,
+which says whose repetition it is and who wanted it.`,
+		Example: "  stint hook redeliver issues 72d3162e-cc78-11e3-81ab-4c9367dc0958",
+		Args:    exactly(2, "a hook and a delivery"), ValidArgsFunction: a.completeHooks,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.hookRedeliver(cmd.Context(), args[0], args[1])
+		},
+	}
+}
+
+func (a *app) hookRedeliver(ctx context.Context, name, id string) error {
+	s, err := a.open(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer s.store.Close()
+	if _, err := trigger.Delivery(ctx, s.store, name, id); err != nil {
+		return err
+	}
+	noted, err := a.order(ctx, s, trigger.HookCommand{Verb: trigger.RedeliverVerb, Hook: name, ID: id}, ownReceiver)
+	if err != nil {
+		return err
+	}
+	var o trigger.Delivered
+	if err := json.Unmarshal(noted.Data, &o); err != nil {
+		return stint.Corrupt.Errorf("hook", "what the server recorded cannot be read: %v", err)
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Schema string `json:"schema"`
+			trigger.Delivered
+		}{"stint.delivery/1", o})
+	}
+	a.printf("It was delivered again as %s: %s %s\n", o.ID, o.Result, o.Reason)
+	return nil
+}
+
+// ownReceiver is the receiver of a process that serves for a moment.
+func ownReceiver(v *serving) (server.Obeyer, error) {
+	file := v.now.Load()
+	v.receiver.Set(file.targets(v.wiring), file.broken("hooks")...)
+	return v.receiver, nil
+}
+
+func (a *app) completeHooks(_ *cobra.Command, args []string, prefix string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+	here, err := a.readApplied()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for name, h := range here.file.Hooks {
+		if strings.HasPrefix(name, prefix) {
+			out = append(out, cobra.CompletionWithDesc(name, "begins sessions of "+h.Definition().Agent))
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
