@@ -41,7 +41,7 @@ func triggerMutants() []mutant {
 			red:   by(pkg, "TestConcurrency"),
 		}, {
 			name: "delivery-again-is-the-first", file: "internal/trigger/redeliver.go",
-			edits: one("a.repeats+\"~\"+ident.New().String(), true", "cmp.Or(a.repeats, ident.New().String()), true"),
+			edits: one("a.repeats+\"~\"+cmp.Or(as, ident.New().String()), true", "cmp.Or(a.repeats, as, ident.New().String()), true"),
 			why:   "what is delivered again is taken for a repeat, and begins nothing",
 			red:   by(pkg, "TestRedeliver"),
 		}, {
