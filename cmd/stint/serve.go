@@ -123,7 +123,7 @@ func (a *app) logger(o *serveOptions) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(a.err, &opt)), nil
 	case o.logFormat != "text":
 		return nil, usage(fmt.Errorf("--log-format is text or json, not %q", o.logFormat))
-	case a.getenv("JOURNAL_STREAM") != "":
+	case a.err == io.Writer(os.Stderr) && server.ToJournal():
 		return slog.New(server.JournalHandler(a.err, level)), nil
 	}
 	return slog.New(slog.NewTextHandler(a.err, &opt)), nil
@@ -274,7 +274,7 @@ func (v *serving) run(ctx context.Context, end context.CancelCauseFunc) error {
 		return err
 	default:
 	}
-	if cause := context.Cause(ctx); errors.Is(cause, stint.Fenced) {
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) { // the right to write the system journal is lost
 		return cause
 	}
 	return nil

@@ -34,6 +34,7 @@ func table() []mutant {
 		triggerMutants(),
 		accessMutants(),
 		guardMutants(),
+		serverMutants(),
 		streamMutants(),
 		doorMutants(),
 		feedMutants(),

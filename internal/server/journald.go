@@ -7,6 +7,9 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/journal"
 )
 
 // JournalHandler returns a handler for a log that journald reads: lines without a time,
@@ -14,12 +17,20 @@ import (
 func JournalHandler(w io.Writer, level slog.Leveler) slog.Handler {
 	j := &journalLines{w: w}
 	opt := &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-		if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
+		if _, ok := a.Value.Any().(slog.Level); ok && len(groups) == 0 && a.Key == slog.LevelKey {
 			return slog.Attr{}
 		}
 		return a
 	}}
 	return &journalHandler{slog.NewTextHandler(j, opt), j}
+}
+
+// ToJournal reports whether journald reads this process's standard error. That the
+// variable JOURNAL_STREAM is there does not say so: every shell of a desktop has it from
+// the session that it was started in.
+func ToJournal() bool {
+	is, err := journal.StderrIsJournalStream()
+	return is && err == nil
 }
 
 type journalHandler struct {
@@ -32,7 +43,7 @@ type journalHandler struct {
 func (h *journalHandler) Handle(ctx context.Context, r slog.Record) error {
 	h.lines.mu.Lock()
 	defer h.lines.mu.Unlock()
-	h.lines.level = r.Level
+	h.lines.level, r.Time = r.Level, time.Time{} // a record without a time is written without one
 	return h.Handler.Handle(ctx, r)
 }
 

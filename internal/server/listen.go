@@ -28,8 +28,9 @@ type Address struct {
 // Listeners are what a server listens on. They are closed by [Listeners.Serve].
 type Listeners struct {
 	tcp, unix net.Listener
-	socket    string
 	tls       *certificate
+	socket    string
+	inode     os.FileInfo // of the socket: another server may have put its own there
 }
 
 // certificate is read again by reload, so that a new one is used without a restart.
@@ -60,8 +61,8 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 // Listen opens what a describes. An address that cannot be had is [stint.Unavailable].
 //
 // The socket takes the place of one that is there: whoever has the store's system journal
-// is its only server. It has mode 0600 from the beginning, since it comes into being under
-// another name.
+// is its only server, and one that stands still would still seem to answer. It has mode
+// 0600 from the beginning.
 func Listen(ctx context.Context, a Address) (*Listeners, error) {
 	l := &Listeners{socket: a.Socket}
 	var lc net.ListenConfig
@@ -78,7 +79,7 @@ func Listen(ctx context.Context, a Address) (*Listeners, error) {
 		l.tcp = tls.NewListener(tcp, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: l.tls.get, NextProtos: []string{"h2", "http/1.1"}})
 	}
 	if a.Socket != "" {
-		if l.unix, err = socket(ctx, a.Socket); err != nil {
+		if l.unix, l.inode, err = socket(ctx, a.Socket); err != nil {
 			return nil, errors.Join(err, tcp.Close())
 		}
 	}
@@ -92,28 +93,56 @@ func unheard(err error, hint string) error {
 // maxSocketPath is how long the path of a socket may be where that is least: on macOS.
 const maxSocketPath = 103
 
-// socket listens at path.
-func socket(ctx context.Context, path string) (net.Listener, error) {
-	next := path + ".new"
-	if len(next) > maxSocketPath {
-		return nil, unheard(fmt.Errorf("the path of the socket, %s, is longer than a system takes", path), "--socket names a shorter one, or none")
+// socketHint is what to do where there can be no socket.
+const socketHint = "--socket names another path, or none"
+
+// socket listens at path. The socket comes into being in a folder that nobody else can
+// enter, and goes to its place when it has its mode: bind(2) gives it that of the umask.
+func socket(ctx context.Context, path string) (net.Listener, os.FileInfo, error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, unheard(err, socketHint)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, unheard(err, "--socket names another path, or none")
+	private, err := os.MkdirTemp(dir, ".new")
+	if err != nil {
+		return nil, nil, unheard(err, socketHint)
 	}
-	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, unheard(err, "remove it")
+	defer os.Remove(private)
+	next := filepath.Join(private, "s")
+	if max(len(path), len(next)) > maxSocketPath {
+		return nil, nil, unheard(fmt.Errorf("the path of the socket, %s, is longer than a system takes", path), "--socket names a shorter one, or none")
 	}
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "unix", next)
 	if err != nil {
-		return nil, unheard(err, "--socket names another path, or none")
+		return nil, nil, unheard(err, socketHint)
 	}
 	ln.(*net.UnixListener).SetUnlinkOnClose(false) // it gets another name
-	if err := errors.Join(os.Chmod(next, 0o600), os.Rename(next, path)); err != nil {
-		return nil, errors.Join(unheard(err, "--socket names another path, or none"), ln.Close())
+	inode, err := moved(next, path)
+	if err != nil {
+		return nil, nil, errors.Join(unheard(err, socketHint), ln.Close(), os.Remove(next))
 	}
-	return ln, nil
+	return ln, inode, nil
+}
+
+// moved gives a socket its mode and its name, and returns what tells it from others.
+func moved(from, to string) (os.FileInfo, error) {
+	if err := os.Chmod(from, 0o600); err != nil {
+		return nil, err
+	}
+	inode, err := os.Lstat(from)
+	if err != nil {
+		return nil, err
+	}
+	return inode, os.Rename(from, to)
+}
+
+// unlink removes the socket, unless a server that came after this one has its own there.
+func (l *Listeners) unlink() error {
+	if is, err := os.Lstat(l.socket); err != nil || !os.SameFile(is, l.inode) {
+		return nil //nolint:nilerr // it is gone
+	}
+	return os.Remove(l.socket)
 }
 
 // Addr is the address of TCP, with the port that it got.
@@ -131,7 +160,7 @@ func (l *Listeners) Reload() error {
 func (l *Listeners) Close() error {
 	err := l.tcp.Close()
 	if l.unix != nil {
-		err = errors.Join(err, l.unix.Close(), os.Remove(l.socket))
+		err = errors.Join(err, l.unix.Close(), l.unlink())
 	}
 	return err
 }
@@ -170,7 +199,7 @@ func (l *Listeners) Serve(ctx context.Context, h http.Handler, log *slog.Logger,
 		<-ended
 	}
 	if l.unix != nil {
-		_ = os.Remove(l.socket)
+		_ = l.unlink()
 	}
 	if errors.Is(failed, http.ErrServerClosed) {
 		return nil

@@ -1,0 +1,59 @@
+package mutants_test
+
+// serverMutants break the life of a server.
+func serverMutants() []mutant {
+	const pkg = "internal/server"
+	return []mutant{
+		{
+			name: "server-socket-for-everybody", file: pkg + "/listen.go",
+			edits: one("os.Chmod(from, 0o600)", "os.Chmod(from, 0o666)"),
+			why:   "every user of the machine is an administrator",
+			red:   by(pkg, "TestSocketIsPrivate"),
+		}, {
+			name: "server-socket-private-too-late", file: pkg + "/listen.go",
+			edits: one("next := filepath.Join(private, \"s\")", "next := private + \"s\""),
+			why:   "who connects in the instant before the mode is set is an administrator",
+			red:   by(pkg, "TestSocketIsPrivate"),
+		}, {
+			name: "server-takes-the-next-ones-socket", file: pkg + "/listen.go",
+			edits: one("!os.SameFile(is, l.inode)", "is == nil"),
+			why:   "a server that was overtaken leaves its successor without a socket",
+			red:   by(pkg, "TestSocketSucceeds"),
+		}, {
+			name: "server-broken-certificate-counts", file: pkg + "/listen.go",
+			edits: one("pair, err := tls.LoadX509KeyPair(c.cert, c.key)\n", "pair, err := tls.LoadX509KeyPair(c.cert, c.key)\n\tc.pair = &pair\n"),
+			why:   "a certificate that was renewed by half ends all connections",
+			red:   by(pkg, "TestCertificate"),
+		}, {
+			name: "server-cuts-requests", file: pkg + "/listen.go",
+			edits: one("time.AfterFunc(soon, cut)", "time.AfterFunc(soon-soon, cut)"),
+			why:   "what is under way when a server ends is canceled, not answered",
+			red:   by(pkg, "TestServeEnds"),
+		}, {
+			name: "server-streams-hold-the-end", file: pkg + "/listen.go",
+			edits: one("time.AfterFunc(soon, cut)", "time.AfterFunc(soon+late, cut)"),
+			why:   "one page that is open somewhere makes each restart take as long as it may",
+			red:   by(pkg, "TestServeEnds"),
+		}, {
+			name: "server-orders-overtake", file: pkg + "/orders.go",
+			edits: one("if err := o.obey(ctx, &in[i]); err != nil {\n\t\t\treturn err", "if err := o.obey(ctx, &in[i]); err != nil {\n\t\t\tcontinue"),
+			why:   "a schedule that was paused and resumed is paused",
+			red:   by(pkg, "TestOrdersAreTriedAgain"),
+		}, {
+			name: "server-fenced-goes-on", file: pkg + "/orders.go",
+			edits: one("if stint.CodeOf(err) == stint.Fenced {", "if stint.CodeOf(err) == \"\" {"),
+			why:   "two servers work on one store",
+			red:   by(pkg, "TestOrdersEndWhenFenced"),
+		}, {
+			name: "server-watchdog-fed-blindly", file: pkg + "/systemd.go",
+			edits: one("if err := alive(ctx); err == nil {", "if err := alive(ctx); err == nil || within > 0 {"),
+			why:   "a server whose disk hangs is never started again",
+			red:   by(pkg, "TestWatchdog"),
+		}, {
+			name: "server-journal-without-priority", file: pkg + "/journald.go",
+			edits: one("h.lines.level, r.Time = r.Level, time.Time{}", "r.Time = time.Time{}"),
+			why:   "errors cannot be told from the rest in the journal",
+			red:   by(pkg, "TestJournalHandler"),
+		},
+	}
+}
