@@ -10,8 +10,8 @@
 //	                      read at every call, so that it can move while the binary lives
 package faultpoint
 
-// The crash points, in the order in which a session meets them. A test fails if
-// the crash suite never hits one of them.
+// The crash points, in the order in which a session meets them, then those of servers. A
+// test fails if the crash suites never hit one of them.
 const (
 	BeforeClaim      = "engine.before-claim"
 	AfterClaim       = "engine.after-claim"
@@ -28,6 +28,8 @@ const (
 	AfterCommit      = "store.after-commit"
 	InCheckpoint     = "store.in-checkpoint" // the WAL is being copied back
 	InMigration      = "store.in-migration"
-	HookVerified     = "hook.verified" // a delivery is genuine, nothing of it is written
-	HookDurable      = "hook.durable"  // what became of a delivery is durable, its sender not told
+	HookVerified     = "hook.verified"    // a delivery is genuine, nothing of it is written
+	HookDurable      = "hook.durable"     // what became of a delivery is durable, its sender not told
+	ScheduleDecided  = "schedule.decided" // what becomes of a time is decided, nothing of it is written
+	ScheduleDurable  = "schedule.durable" // what became of a time is durable, the scheduler does not know it
 )

@@ -36,6 +36,7 @@ func (s *Scheduler) begin(ctx context.Context, t *timed, o Occurrence, id string
 	if err != nil {
 		return stint.ID{}, err
 	}
+	faultpoint.Hit(faultpoint.ScheduleDurable)
 	if !o.Manual {
 		t.since = o.To
 	}
@@ -63,6 +64,7 @@ func (s *Scheduler) without(ctx context.Context, t *timed, d Decision, detail st
 	if err != nil {
 		return err
 	}
+	faultpoint.Hit(faultpoint.ScheduleDurable)
 	t.since = d.To
 	s.log.Info("schedule did not fire", "schedule", t.Name, "outcome", d.Outcome, "reason", d.Reason, "from", d.From, "to", d.To, "times", d.Count)
 	return nil

@@ -399,6 +399,7 @@ func (s *Scheduler) stillOpen(ctx context.Context, t *timed) error {
 
 // do does what was decided.
 func (s *Scheduler) do(ctx context.Context, t *timed, d Decision) error {
+	faultpoint.Hit(faultpoint.ScheduleDecided)
 	if d.Outcome != Ran {
 		return s.without(ctx, t, d, "")
 	}
