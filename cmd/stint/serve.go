@@ -36,7 +36,11 @@ type serveOptions struct {
 	patience     time.Duration
 	logFormat    string
 	logLevel     string
+	printUnit    bool
 }
+
+// noSocket is the socket of a server that has none.
+const noSocket = "none"
 
 // defaultAddr is where a server listens that was not told where.
 const defaultAddr = "127.0.0.1:7878"
@@ -63,10 +67,14 @@ STINT_TLS_CERT, STINT_TLS_KEY, STINT_HOSTS, STINT_BEHIND_PROXY, STINT_LOCAL_ADMI
 STINT_DRAIN, STINT_PATIENCE, STINT_LOG_FORMAT and STINT_LOG_LEVEL.`,
 		Example: `  stint serve
   stint serve --addr 127.0.0.1:0 --log-format json
-  stint serve --addr :7878 --tls-cert cert.pem --tls-key key.pem --host stint.example.com`,
+  stint serve --addr :7878 --tls-cert cert.pem --tls-key key.pem --host stint.example.com
+  stint serve --addr :443 --tls-cert cert.pem --tls-key key.pem --print-unit`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.environment(cmd, a.getenv); err != nil {
 				return err
+			}
+			if o.printUnit {
+				return a.printUnit(cmd, &o)
 			}
 			return a.serve(cmd.Context(), &o)
 		},
@@ -83,6 +91,7 @@ STINT_DRAIN, STINT_PATIENCE, STINT_LOG_FORMAT and STINT_LOG_LEVEL.`,
 	f.DurationVar(&o.patience, "patience", 5*time.Second, "how long to wait for another server of the store to end")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.BoolVar(&o.printUnit, "print-unit", false, "print a unit of systemd that serves with these flags, and serve nothing")
 	return cmd
 }
 
@@ -315,7 +324,7 @@ func (v *serving) listen(ctx context.Context) error {
 	switch at.Socket {
 	case "":
 		at.Socket = v.site.socket()
-	case "none":
+	case noSocket:
 		at.Socket = ""
 	}
 	l, err := server.Listen(ctx, at)
