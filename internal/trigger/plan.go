@@ -95,11 +95,11 @@ const (
 // latest; zero: never. A schedule that is paused is not asked for.
 func Decide(t Times, p Policy, s Standing, now time.Time) (ds []Decision, next time.Time) {
 	if n, ok := t.Next(now); ok {
-		next = n.Add(jitter(s.Name, n, p.Jitter))
+		next = p.begins(s.Name, n)
 	}
 	last, ok := t.Prev(now)
-	for ok && last.Add(jitter(s.Name, last, p.Jitter)).After(now) {
-		next = last.Add(jitter(s.Name, last, p.Jitter))
+	for ok && p.begins(s.Name, last).After(now) {
+		next = p.begins(s.Name, last)
 		last, ok = t.Prev(last.Add(-1))
 	}
 	if !ok || !last.After(s.Since) {
@@ -111,7 +111,7 @@ func Decide(t Times, p Policy, s Standing, now time.Time) (ds []Decision, next t
 	}
 	if before, ok := t.Prev(late[0].Add(-1)); ok && before.After(s.Since) {
 		d := missed(t, p, s, before)
-		if !before.Before(now.Add(-p.window())) {
+		if !p.begins(s.Name, before).Before(now.Add(-p.window())) {
 			d.Reason = Newer
 		}
 		ds = append(ds, d)
@@ -136,6 +136,11 @@ func Decide(t Times, p Policy, s Standing, now time.Time) (ds []Decision, next t
 	return ds, next
 }
 
+// begins is when the session of a time begins: it is late from then on.
+func (p Policy) begins(name string, due time.Time) time.Time {
+	return due.Add(jitter(name, due, p.Jitter))
+}
+
 // window is how late a time may be.
 func (p Policy) window() time.Duration { return max(p.Window, Late) }
 
@@ -150,7 +155,7 @@ func newest(t Times, p Policy, s Standing, last, now time.Time) []time.Time {
 	case Allow:
 	}
 	var back []time.Time
-	for due, ok := last, true; ok && len(back) < most && due.After(s.Since) && !due.Before(from); due, ok = t.Prev(due.Add(-1)) {
+	for due, ok := last, true; ok && len(back) < most && due.After(s.Since) && !p.begins(s.Name, due).Before(from); due, ok = t.Prev(due.Add(-1)) {
 		back = append(back, due)
 	}
 	for i, j := 0, len(back)-1; i < j; i, j = i+1, j-1 {

@@ -59,6 +59,7 @@ func TestDecide(t *testing.T) {
 	queue := with(func(p *trigger.Policy) { p.Overlap = trigger.Queue })
 	allow5 := with(func(p *trigger.Policy) { p.Overlap, p.Most = trigger.Allow, 5 })
 	none := with(func(p *trigger.Policy) { p.Window = 0 })
+	spread := with(func(p *trigger.Policy) { p.Window, p.Jitter = 0, 3*time.Hour }) // the time of the case begins at 06:47:40
 	for _, c := range []struct {
 		name, cron      string
 		policy          trigger.Policy
@@ -74,6 +75,8 @@ func TestDecide(t *testing.T) {
 		{"a short outage of all that may be late", minutely, allow5, "2026-11-29 10:00:00", "2026-11-29 10:03:30", "2026-11-29 10:03:30", nil, "ran 29T10:01:00, ran 29T10:02:00, ran 29T10:03:00", "10:04:00"},
 		{"a short outage without catching up", minutely, none, "2026-11-29 10:00:00", "2026-11-29 10:03:30", "2026-11-29 10:03:30", nil, "missed 29T10:01:00..29T10:02:00 x2 down, ran 29T10:03:00", "10:04:00"},
 		{"late by more than the window", daily, usual, "2026-11-28 06:00:00", "2026-11-29 07:30:00", "2026-11-29 07:30:00", nil, "missed 29T06:00:00 down", "06:00:00"},
+		{"before its jitter is over", daily, spread, "2026-11-28 06:00:00", "2026-11-28 09:00:00", "2026-11-29 06:00:00", nil, "", "06:47:40"},
+		{"in time after its jitter", daily, spread, "2026-11-28 06:00:00", "2026-11-28 09:00:00", "2026-11-29 06:48:00", nil, "ran 29T06:00:00", "06:46:46"},
 		{"late within the window", daily, usual, "2026-11-28 06:00:00", "2026-11-29 06:59:00", "2026-11-29 06:59:00", nil, "ran 29T06:00:00", "06:00:00"},
 		{"late at the end of the window", daily, usual, "2026-11-28 06:00:00", "2026-11-29 07:00:00", "2026-11-29 07:00:00", nil, "ran 29T06:00:00", "06:00:00"},
 		{"400 days asleep", hourly, usual, "2026-11-29 10:00:00", "2026-11-29 10:00:00", "2028-01-03 10:30:00", nil, "missed 29T11:00:00..03T09:00:00 x9599 asleep, ran 03T10:00:00", "11:00:00"},
@@ -104,7 +107,7 @@ func TestEachTimeHasOneFate(t *testing.T) {
 			Overlap: rapid.SampledFrom([]trigger.Overlap{trigger.Skip, trigger.Queue, trigger.Replace, trigger.Allow}).Draw(rt, "overlap"),
 			Window:  time.Duration(rapid.IntRange(0, 7200).Draw(rt, "window")) * time.Second,
 			Most:    rapid.IntRange(1, 5).Draw(rt, "most"),
-			Jitter:  time.Duration(rapid.SampledFrom([]int{0, 0, 20, 50}).Draw(rt, "jitter")) * time.Second,
+			Jitter:  time.Duration(rapid.SampledFrom([]int{0, 0, 20, 50, 600}).Draw(rt, "jitter")) * time.Second,
 		}
 		begun := at("2026-11-29 00:00:00")
 		now, s := begun, trigger.Standing{Name: "n", Since: begun, Up: begun}
@@ -119,7 +122,7 @@ func TestEachTimeHasOneFate(t *testing.T) {
 					rt.Fatalf("after %v: %s", s.Since, told(ds))
 				}
 				if d.Outcome == trigger.Ran {
-					if late := now.Sub(d.To); d.Count != 1 || late > max(p.Window, trigger.Late) || ran[d.To] {
+					if late := now.Sub(d.To); d.Count != 1 || late > max(p.Window, trigger.Late)+p.Jitter || ran[d.To] {
 						rt.Fatalf("%v late: %s", late, told(ds))
 					}
 					ran[d.To] = true
