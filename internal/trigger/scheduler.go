@@ -135,17 +135,32 @@ func (s *Scheduler) Set(ctx context.Context, all []Schedule, broken ...string) e
 		if err != nil {
 			return err
 		}
-		t := &timed{Schedule: sc, times: times, up: now}
+		next[sc.Name] = &timed{Schedule: sc, times: times, up: now}
 		if old := s.all[sc.Name]; old != nil && old.Timing == sc.Timing {
-			t.up, t.since, t.open, t.read = old.up, old.since, old.open, old.read
+			next[sc.Name] = old // its condition may be being asked
 		}
-		next[sc.Name] = t
 	}
 	for _, name := range broken {
 		if old := s.all[name]; old != nil {
 			next[name] = old
 		}
 	}
+	if err := s.changes(ctx, all, next, broken, now); err != nil {
+		for _, t := range s.all {
+			t.read = false // some may have got a line
+		}
+		return err
+	}
+	for _, sc := range all {
+		next[sc.Name].Schedule = sc
+	}
+	s.all = next
+	s.poke()
+	return nil
+}
+
+// changes records what differs from what was held.
+func (s *Scheduler) changes(ctx context.Context, all []Schedule, next map[string]*timed, broken []string, now time.Time) error {
 	for _, sc := range all {
 		was, known := s.held[sc.Name]
 		if known && was.Timing == sc.Timing {
@@ -158,7 +173,8 @@ func (s *Scheduler) Set(ctx context.Context, all []Schedule, broken ...string) e
 				return err
 			}
 		}
-		is := Held{Timing: sc.Timing, Since: now, Paused: was.Paused}
+		is := was
+		is.Timing, is.Since = sc.Timing, now
 		if err := s.note(ctx, engine.Note{What: what, Name: sc.Name, Data: sc.Timing}, &is); err != nil {
 			return err
 		}
@@ -174,8 +190,6 @@ func (s *Scheduler) Set(ctx context.Context, all []Schedule, broken ...string) e
 			return err
 		}
 	}
-	s.all = next
-	s.poke()
 	return nil
 }
 
@@ -412,14 +426,17 @@ func (s *Scheduler) do(ctx context.Context, t *timed, d Decision) error {
 		return s.run(ctx, t, d)
 	}
 	t.asks = true // it may take its time, and the other schedules do not wait for it
+	gate := t.Gate
 	s.gates.Go(func() {
-		open, says, err := t.Gate(ctx)
+		open, says, err := gate(ctx)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		defer s.poke()
 		t.asks = false
 		switch {
 		case ctx.Err() != nil: // the server ends, and its successor asks again
+			return
+		case !s.undecided(t, d): // it was changed, paused or resumed meanwhile, and what that said of the time counts
 			return
 		case err != nil:
 			d.Outcome, d.Reason = Skipped, Condition
@@ -435,6 +452,11 @@ func (s *Scheduler) do(ctx context.Context, t *timed, d Decision) error {
 		}
 	})
 	return nil
+}
+
+// undecided reports whether a decision of t is still to be carried out.
+func (s *Scheduler) undecided(t *timed, d Decision) bool {
+	return s.all[t.Name] == t && s.held[t.Name].Paused == nil && t.read && d.From.After(t.since)
 }
 
 // run makes the session of a time that leads to one.

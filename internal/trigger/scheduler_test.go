@@ -423,3 +423,61 @@ func TestConditions(t *testing.T) {
 		},
 	})
 }
+
+// What is said of a schedule while its condition is asked counts, and the answer not.
+func TestAnswersThatComeLate(t *testing.T) {
+	slow := func(s *shop, cron string) trigger.Schedule {
+		return s.schedule("d", cron, func(sc *trigger.Schedule) {
+			sc.Gate = func(context.Context) (bool, string, error) {
+				<-time.After(40 * time.Minute)
+				return true, "", nil
+			}
+		})
+	}
+	set := func(s *shop, all ...trigger.Schedule) {
+		if err := s.sched.Set(s.Context(), all); err != nil {
+			s.Fatal(err)
+		}
+	}
+	tell(t, map[string]func(s *shop){
+		"to a schedule that was edited": func(s *shop) {
+			s.serve(slow(s, "*/10 * * * *"))
+			s.until("00:35:00")
+			set(s, slow(s, "5 * * * *"))
+			s.until("01:50:00")
+			s.wants("d", "missed 00:10..00:30 x3 edited, ran 01:05")
+		},
+		"to one whose times stay": func(s *shop) {
+			s.serve(slow(s, "*/10 * * * *"))
+			s.until("00:35:00")
+			set(s, slow(s, "*/10 * * * *"))
+			s.until("00:55:00")
+			s.wants("d", "ran 00:10, missed 00:20..00:40 x3 newer, skipped 00:50 overlap")
+		},
+		"to one that was taken out": func(s *shop) {
+			s.serve(slow(s, "*/10 * * * *"))
+			s.until("00:35:00")
+			set(s)
+			s.until("01:35:00")
+			s.wants("d", "missed 00:10..00:30 x3 edited")
+		},
+		"to one that is paused": func(s *shop) {
+			s.serve(slow(s, "*/10 * * * *"))
+			s.until("00:35:00")
+			s.ask(trigger.Pause, "d")
+			s.until("00:55:00")
+			s.wants("d", "")
+			s.ask(trigger.Resume, "d")
+			s.wants("d", "skipped 00:10..00:50 x5 paused")
+		},
+		"to one that was paused and goes on": func(s *shop) {
+			s.serve(slow(s, "*/10 * * * *"))
+			s.until("00:25:00")
+			s.ask(trigger.Pause, "d")
+			s.until("00:35:00")
+			s.ask(trigger.Resume, "d")
+			s.until("00:51:00")
+			s.wants("d", "skipped 00:10..00:30 x3 paused, missed 00:40 newer")
+		},
+	})
+}
