@@ -42,24 +42,11 @@ func PlanBackfill(ctx context.Context, r stint.Reader, name string, times Times,
 		at[due.Unix()] = len(all)
 		all = append(all, Planned{Due: due, Runs: true})
 	}
-	like := stint.Key{Scope: occurrences, Source: name}
-	for {
-		keys, err := r.Keys(ctx, like, 100)
-		if err != nil {
-			return nil, err
-		}
-		for _, k := range keys {
-			o, err := occurrenceOf(k)
-			if err != nil {
-				return nil, err
-			}
-			mark(all, at, o)
-			like.At, like.Name = k.At, k.Name
-		}
-		if len(keys) < 100 || like.At.Before(from) {
-			return all, nil
-		}
-	}
+	err := each(ctx, r, name, time.Time{}, func(o Occurrence) (bool, error) {
+		mark(all, at, o)
+		return o.To.Before(from), nil
+	})
+	return all, err
 }
 
 // mark notes in a plan what one line of the ledger says.

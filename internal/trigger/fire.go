@@ -13,6 +13,9 @@ import (
 	"github.com/stint-dev/stint/internal/ident"
 )
 
+// kind is the trigger of sessions of schedules.
+const kind = "schedule"
+
 // begin makes the session of an occurrence, and its line with it. id tells those apart that
 // people fired.
 func (s *Scheduler) begin(ctx context.Context, t *timed, o Occurrence, id string) (stint.ID, error) {
@@ -22,7 +25,7 @@ func (s *Scheduler) begin(ctx context.Context, t *timed, o Occurrence, id string
 	}
 	now := faultpoint.Now()
 	line := o.line(id, now)
-	if r.Trigger = (stint.Trigger{Kind: "schedule", Ref: t.Name, Due: o.To}); o.Manual && !o.Backfill {
+	if r.Trigger = (stint.Trigger{Kind: kind, Ref: t.Name, Due: o.To}); o.Manual && !o.Backfill {
 		r.Trigger.Due = time.Time{}
 	}
 	if r.Actor == "" {
@@ -97,33 +100,32 @@ func (s *Scheduler) bad(ctx context.Context, t *timed) (bool, error) {
 	if n <= 0 {
 		return false, nil
 	}
-	history, err := History(ctx, s.store, t.Name, time.Time{}, 4*n)
-	if err != nil {
-		return false, err
-	}
-	failed := 0
-	for _, o := range history {
-		if o.Session.IsZero() || !o.To.After(s.resumed(t.Name)) {
-			continue
+	is, failed := s.held[t.Name], 0
+	err := each(ctx, s.store, t.Name, time.Time{}, func(o Occurrence) (bool, error) {
+		if o.Session.IsZero() || !o.To.After(is.Resumed) {
+			return !o.To.After(is.Resumed), nil
 		}
 		row, err := s.store.Session(ctx, o.Session)
+		if stint.CodeOf(err) == stint.NotFound && err != nil {
+			return true, nil // it was deleted, and those before it as well
+		}
 		if err != nil {
 			return false, err
 		}
-		if st := row.Session.Status; st != stint.Failed && st != stint.Stopped {
-			break
+		switch st := row.Session.Status; {
+		case st == stint.Failed || st == stint.Stopped:
+			failed++
+		case st.Ended():
+			return true, nil
 		}
-		if failed++; failed == n {
-			is := s.held[t.Name]
-			is.Paused = &Parked{At: faultpoint.Now(), By: stint.ByPolicy, Reason: fmt.Sprintf("%d sessions in a row did not complete", n)}
-			return true, s.note(ctx, engine.Note{What: "schedule.paused", Name: t.Name, Actor: stint.ByPolicy, Reason: is.Paused.Reason}, &is)
-		}
+		return failed == n, nil
+	})
+	if err != nil || failed < n {
+		return false, err
 	}
-	return false, nil
+	is.Paused = &Parked{At: faultpoint.Now(), By: stint.ByPolicy, Reason: fmt.Sprintf("%d sessions in a row did not complete", n)}
+	return true, s.note(ctx, engine.Note{What: "schedule.paused", Name: t.Name, Actor: stint.ByPolicy, Reason: is.Paused.Reason}, &is)
 }
-
-// resumed is since when sessions count for [Policy.PauseAfter].
-func (s *Scheduler) resumed(name string) time.Time { return s.held[name].Resumed }
 
 // Verb is what a person asks of a schedule.
 type Verb string

@@ -57,20 +57,45 @@ func occurrenceOf(k stint.Key) (Occurrence, error) {
 	return o, nil
 }
 
-// History returns the newest occurrences of a schedule, at most limit; before, if it is
-// not zero, is the last one of the page before.
-func History(ctx context.Context, r stint.Reader, schedule string, before time.Time, limit int) ([]Occurrence, error) {
-	keys, err := r.Keys(ctx, stint.Key{Scope: occurrences, Source: schedule, At: before}, limit)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]Occurrence, 0, len(keys))
-	for _, k := range keys {
-		o, err := occurrenceOf(k)
+// each calls fn with the lines of a ledger, newest first, until it says that it has seen
+// enough.
+func each(ctx context.Context, r stint.Reader, schedule string, before time.Time, fn func(o Occurrence) (enough bool, err error)) error {
+	like := stint.Key{Scope: occurrences, Source: schedule, At: before}
+	for {
+		keys, err := r.Keys(ctx, like, page)
 		if err != nil {
-			return nil, err
+			return err
+		}
+		for _, k := range keys {
+			o, err := occurrenceOf(k)
+			if err != nil {
+				return err
+			}
+			if enough, err := fn(o); err != nil || enough {
+				return err
+			}
+			like.At, like.Name = k.At, k.Name
+		}
+		if len(keys) < page {
+			return nil
+		}
+	}
+}
+
+// page is how many lines are read at once.
+const page = 100
+
+// History returns the newest occurrences of a schedule, at most limit, and those of the
+// same time as the last of them; before, if it is not zero, is the time of the last one
+// of the page before.
+func History(ctx context.Context, r stint.Reader, schedule string, before time.Time, limit int) ([]Occurrence, error) {
+	all := []Occurrence{}
+	err := each(ctx, r, schedule, before, func(o Occurrence) (bool, error) {
+		if n := len(all); n >= limit && !o.To.Equal(all[n-1].To) {
+			return true, nil
 		}
 		all = append(all, o)
-	}
-	return all, nil
+		return false, nil
+	})
+	return all, err
 }

@@ -250,36 +250,47 @@ func (s *Scheduler) note(ctx context.Context, n engine.Note, is *Held) error {
 
 // read finds out what is known of t.
 func (s *Scheduler) read(ctx context.Context, t *timed) error {
-	since, open := s.held[t.Name].Since, []stint.ID(nil)
-	before, found := stint.Key{Scope: occurrences, Source: t.Name}, false
-	for !found {
-		keys, err := s.store.Keys(ctx, before, 50)
-		if err != nil {
-			return err
+	since := s.held[t.Name].Since
+	err := each(ctx, s.store, t.Name, time.Time{}, func(o Occurrence) (bool, error) {
+		if ahead := o.To.After(faultpoint.Now().Add(tooFar)); o.Manual || ahead && s.held[t.Name].Ahead {
+			return false, nil
 		}
-		for _, k := range keys {
-			o, err := occurrenceOf(k)
-			if err != nil {
-				return err
-			}
-			if !o.Session.IsZero() {
-				open = append(open, o.Session)
-			}
-			if ahead := o.To.After(faultpoint.Now().Add(tooFar)); !o.Manual && !found && !(ahead && s.held[t.Name].Ahead) {
-				found = true
-				if o.To.After(since) {
-					since = o.To
-				}
-			}
-			before.At, before.Name = k.At, k.Name
+		if o.To.After(since) {
+			since = o.To
 		}
-		if len(keys) < 50 {
-			break
-		}
+		return true, nil
+	})
+	if err != nil {
+		return err
 	}
-	slices.Reverse(open)
+	open, err := s.opened(ctx, t.Name)
+	if err != nil {
+		return err
+	}
 	t.since, t.open, t.read = since, open, true
 	return nil
+}
+
+// opened returns the sessions of a schedule that have not ended, oldest first. The ledger
+// does not tell: one that is open for long lies far behind its newest lines.
+func (s *Scheduler) opened(ctx context.Context, name string) ([]stint.ID, error) {
+	var open []stint.ID
+	f := stint.Filter{Trigger: kind, Open: true, Limit: page}
+	for {
+		rows, err := s.store.Sessions(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			if f.After = rows[i].Session.ID; rows[i].Session.Trigger.Ref == name {
+				open = append(open, f.After)
+			}
+		}
+		if len(rows) < page {
+			slices.Reverse(open)
+			return open, nil
+		}
+	}
 }
 
 // poke makes Run look again soon, as after a message or a session's end.

@@ -481,3 +481,64 @@ func TestAnswersThatComeLate(t *testing.T) {
 		},
 	})
 }
+
+// What lies far back in the ledger is not forgotten.
+func TestLongLedgers(t *testing.T) {
+	sessions := func(s *shop, want int) {
+		s.Helper()
+		rows, err := s.store.Sessions(s.Context(), stint.Filter{Trigger: "schedule"})
+		if err != nil || len(rows) != want {
+			s.Errorf("%d sessions, want %d, %v\n%s", len(rows), want, err, s.ledger("m"))
+		}
+	}
+	tell(t, map[string]func(s *shop){
+		"a session that is open for hours, and another server": func(s *shop) {
+			s.takes = 12 * time.Hour
+			s.serve(s.schedule("m", "* * * * *"))
+			s.until("02:30:30")
+			s.close()
+			s.serve(s.schedule("m", "* * * * *"))
+			s.until("02:35:30")
+			sessions(s, 1)
+		},
+		"failures between which there is much": func(s *shop) {
+			s.takes, s.ends = 25*time.Minute, stint.Failed
+			s.serve(s.schedule("m", "* * * * *", func(sc *trigger.Schedule) { sc.Policy.PauseAfter = 3 }))
+			s.until("06:00:30")
+			sessions(s, 3)
+		},
+		"failures while others run": func(s *shop) {
+			s.takes, s.ends = 25*time.Minute, stint.Failed
+			s.serve(s.schedule("m", "*/10 * * * *", func(sc *trigger.Schedule) { sc.Policy.PauseAfter, sc.Policy.Overlap = 3, trigger.Allow }))
+			s.until("06:00:30")
+			sessions(s, 5) // three have failed at 00:55, two more had begun
+		},
+	})
+}
+
+// A page of a ledger has all lines of its last time, so that the next one goes on after it.
+func TestPagesOfAHistory(t *testing.T) {
+	inShop(t, func(s *shop) {
+		s.serve(s.schedule("h", "0 * * * *"))
+		s.until("01:30:00")
+		s.close()
+		s.until("04:30:00")
+		s.serve(s.schedule("h", "0 * * * *"))
+		s.ask(trigger.Backfill, "h", func(c *trigger.Command) { c.From, c.To = at("2000-01-01 03:00:00"), at("2000-01-01 03:30:00") })
+		s.until("05:30:00")
+		seen, pages := 0, 0
+		for before := (time.Time{}); ; pages++ {
+			all, err := trigger.History(s.Context(), s.store, "h", before, 1)
+			if err != nil {
+				s.Fatal(err)
+			}
+			if len(all) == 0 {
+				break
+			}
+			seen, before = seen+len(all), all[len(all)-1].To
+		}
+		if seen != 5 || pages != 4 { // two lines are of 03:00
+			s.Errorf("%d lines on %d pages\n%s", seen, pages, s.ledger("h"))
+		}
+	})
+}
