@@ -52,6 +52,7 @@ func PlanBackfill(ctx context.Context, r stint.Reader, name string, times Times,
 // mark notes in a plan what one line of the ledger says.
 func mark(all []Planned, at map[int64]int, o Occurrence) {
 	switch i, one := at[o.To.Unix()]; {
+	case o.Manual && !o.Backfill: // it is of no time
 	case o.Outcome == Ran && one:
 		all[i].Was, all[i].Session, all[i].Runs = Ran, o.Session, false
 	case o.Outcome != Ran:
@@ -63,6 +64,17 @@ func mark(all []Planned, at map[int64]int, o Occurrence) {
 	}
 }
 
+// madeGood is the name of the line of a backfill of one time, within its schedule.
+func madeGood(due time.Time) string { return "backfill@" + due.UTC().Format(time.RFC3339) }
+
+// isMadeGood reports whether a backfill has made a session of a time. One that waits, as for
+// the end of another session, has no line when somebody asks for it to be made good.
+func (s *Scheduler) isMadeGood(ctx context.Context, name string, due time.Time) (bool, error) {
+	line := Occurrence{Schedule: name, To: due, Manual: true}.line(madeGood(due), due)
+	keys, err := s.store.Keys(ctx, stint.Key{Scope: line.Scope, Name: line.Name}, 1)
+	return len(keys) > 0, err
+}
+
 // backfill makes the sessions of a plan, each once however often it is asked for.
 func (s *Scheduler) backfill(ctx context.Context, t *timed, c Command, m *stint.Message) error {
 	note := engine.Note{What: string(Backfill) + ".refused", Name: t.Name, Actor: m.From, Takes: m}
@@ -71,7 +83,7 @@ func (s *Scheduler) backfill(ctx context.Context, t *timed, c Command, m *stint.
 	for i := range plan {
 		if p := plan[i]; err == nil && p.Runs {
 			o := Occurrence{Schedule: t.Name, Outcome: Ran, From: p.Due, To: p.Due, Count: 1, Manual: true, Backfill: true, By: string(m.From), Detail: clip(c.Reason, 500)}
-			if _, err = s.begin(ctx, t, o, "backfill@"+p.Due.UTC().Format(time.RFC3339)); err == nil {
+			if _, err = s.begin(ctx, t, o, madeGood(p.Due)); err == nil {
 				made++
 			}
 		}

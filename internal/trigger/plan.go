@@ -87,6 +87,7 @@ const (
 	Condition = "condition" // its condition did not hold
 	Edited    = "edited"    // the schedule was changed, and its older times were not yet recorded
 	Failed    = "failed"    // no session could be made
+	MadeGood  = "made good" // a backfill made a session of it before its turn came
 )
 
 // Decide says what becomes of the times of a schedule that are due at now and have no

@@ -472,6 +472,12 @@ func (s *Scheduler) undecided(t *timed, d Decision) bool {
 
 // run makes the session of a time that leads to one.
 func (s *Scheduler) run(ctx context.Context, t *timed, d Decision) error {
+	if made, err := s.isMadeGood(ctx, t.Name, d.To); err != nil {
+		return err
+	} else if made {
+		d.Outcome, d.Reason = Skipped, MadeGood
+		return s.without(ctx, t, d, "")
+	}
 	for _, id := range d.Stop {
 		if err := s.stop(ctx, t, id); err != nil {
 			return err

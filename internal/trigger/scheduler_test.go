@@ -333,6 +333,27 @@ func TestBackfill(t *testing.T) {
 			s.until("06:30:00")
 			s.wants("h", "ran 01:00, ran 02:00 made good, ran 03:00 made good, missed 02:00..03:00 x2 down, ran 04:00, ran 05:00, ran 06:00")
 		},
+		"of times that still wait": func(s *shop) {
+			s.takes = 25 * time.Minute
+			s.serve(s.schedule("q", "*/10 * * * *", func(sc *trigger.Schedule) { sc.Policy.Overlap = trigger.Queue }))
+			s.until("00:32:00") // that of 00:10 runs, two wait
+			s.ask(trigger.Backfill, "q", between("00:20:00", "00:20:00"))
+			s.until("00:36:00")
+			s.wants("q", "ran 00:10, ran 00:20 made good")
+			s.until("01:05:00")
+			s.wants("q", "ran 00:10, ran 00:20 made good, skipped 00:20 made good, ran 00:30")
+		},
+		"of a time at which somebody fired": func(s *shop) {
+			s.serve(s.schedule("d", "0 6 * * *"))
+			s.until("05:59:00")
+			s.ask(trigger.Pause, "d")
+			s.until("06:00:00")
+			s.ask(trigger.Fire, "d")
+			s.until("06:10:00")
+			s.ask(trigger.Backfill, "d", between("06:00:00", "06:00:00"))
+			s.ask(trigger.Resume, "d")
+			s.wants("d", "ran 06:00 by hand, ran 06:00 made good, skipped 06:00 paused")
+		},
 		"of what is no stretch of the past, or too long a one": func(s *shop) {
 			s.serve(s.schedule("m", "* * * * *"))
 			s.until("03:30:30")
