@@ -54,7 +54,8 @@ there, and stint verify can check them.`,
   stint bench --agent llm --concurrency 64
   stint bench recover -n 1000          how long sessions are down after kill -9
   stint bench waiters -n 10000         what sessions cost that wait for a message
-  stint bench active -n 1000           what they cost that wait for their model`,
+  stint bench active -n 1000           what they cost that wait for their model
+  stint bench list -n 100000           how long lists and searches take over HTTP`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.bench(cmd, o) },
 	}
@@ -67,7 +68,7 @@ there, and stint verify can check them.`,
 	f.StringVar(&o.agent, "agent", "code", "what does the steps: code, or llm (a language model that plays a script in this process)")
 	f.IntVar(&o.grow, "grow", 0, "bytes by which the state grows each loop")
 	f.StringVar(&o.cpuProfile, "cpuprofile", "", "write a CPU profile to this file")
-	cmd.AddCommand(a.benchLatencyCommand(), a.benchRecoverCommand(), a.benchWaitersCommand(), a.benchActiveCommand(), a.benchColdCommand(), a.benchGrowthCommand(),
+	cmd.AddCommand(a.benchLatencyCommand(), a.benchRecoverCommand(), a.benchWaitersCommand(), a.benchActiveCommand(), a.benchColdCommand(), a.benchGrowthCommand(), a.benchListCommand(),
 		a.benchReportCommand(), a.benchChildCommand())
 	return cmd
 }

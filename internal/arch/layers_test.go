@@ -99,7 +99,7 @@ func layers() []row {
 		{pkg: "client", is: "the same questions and commands over HTTP", may: may(root)},
 
 		// Programs and whole-product checks.
-		{pkg: "internal/bench", is: "the measured workloads", may: may(root, "engine", "journal", "store/*", "agent/llm", "model", "model/script", "tool")},
+		{pkg: "internal/bench", is: "the measured workloads", may: may(root, "engine", "journal", "store/*", "agent/llm", "model", "model/script", "tool", "internal/access", "internal/access/guard", "internal/api", "internal/ident", "internal/view")},
 		{pkg: "cmd/stint", is: "flags, configuration, wiring; one file a command", may: may(anything)},
 		{pkg: "examples/...", is: "what a reader would write; the public packages alone", may: may(public)},
 		{pkg: "internal/npmtest", is: "what tests take from npm: programs of MCP, those that read descriptions of APIs, a library of cron expressions to compare with"},

@@ -60,7 +60,7 @@ func Sessions(ctx context.Context, r stint.Reader, q Query) (rows []stint.Row, c
 		if len(page) < f.Limit {
 			return rows, stint.ID{}, nil
 		}
-		f.After, f.Limit = page[len(page)-1].Session.ID, listPage // few are wanted of those that the store selects
+		f.After, f.Limit = page[len(page)-1].Session.ID, min(listPage, 2*f.Limit) // few are wanted of those that the store selects
 	}
 }
 

@@ -16,14 +16,14 @@ func planOf(t *testing.T, s *Store, f stint.Filter) string {
 	t.Helper()
 	var plan []string
 	err := s.read(t.Context(), "sessions", func(c *sqlite.Conn) error {
-		q, w, err := s.listing(c, &f, micros(clock()), map[string]bool{})
+		q, args, err := s.listing(c, &f, micros(clock()), map[string]bool{})
 		if err != nil {
 			return err
 		}
 		return each(c, "EXPLAIN QUERY PLAN "+q, func(st *sqlite.Stmt) error {
 			plan = append(plan, st.ColumnText(3))
 			return nil
-		}, w.args...)
+		}, args...)
 	})
 	if err != nil {
 		t.Fatal(err)

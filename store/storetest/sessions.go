@@ -125,6 +125,11 @@ func sessionsFilters(k *kit) {
 	k.selects(stint.Filter{Since: noon.Add(time.Hour).In(time.FixedZone("z", 7200)), Before: noon.Add(2 * time.Hour)}, other)
 	k.selects(stint.Filter{Limit: 2}, waiting, ended)
 	k.selects(stint.Filter{After: child.id()}, plain, other)
+	k.selects(stint.Filter{Statuses: []stint.Status{stint.Waiting, stint.Completed, stint.Pending}, Limit: 3}, ended, waiting, child)
+	k.selects(stint.Filter{Statuses: []stint.Status{stint.Waiting, stint.Completed, stint.Pending}, After: waiting.id(), Limit: 2}, child, other)
+	live := k.claimed("r", createdAt(noon.Add(5*time.Hour)))
+	k.selects(stint.Filter{Statuses: []stint.Status{stint.Pending, stint.Running}}, plain, other, child, live)
+	k.selects(stint.Filter{Statuses: []stint.Status{stint.Pending, stint.Running}, Limit: 2}, live, child)
 }
 
 func sessionsCombined(k *kit) {
