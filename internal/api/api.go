@@ -38,6 +38,7 @@ type Options struct {
 	Health    Health
 	Tokens    Tokens    // nil: there are none, and their routes answer 404
 	Schedules Schedules // as Tokens
+	Hooks     Hooks     // as Tokens
 	// MayDecide is asked before a decision of somebody who has the scope for it: nil lets
 	// them. It is the place to refuse a local caller that an agent's process started.
 	MayDecide func(ctx context.Context, row *stint.Row) error
@@ -65,6 +66,7 @@ func Register(mux *guard.Mux, o Options) (access.Table, error) {
 	s.agentRoutes()
 	s.tokenRoutes()
 	s.scheduleRoutes()
+	s.hookRoutes()
 	s.streams()
 	if err := s.document(); err != nil {
 		return nil, err

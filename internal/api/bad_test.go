@@ -13,9 +13,9 @@ import (
 )
 
 // example is a path of a pattern: of a session or a token that is named nothing, of a
-// schedule that is there.
+// schedule and a hook that are there.
 func example(pattern string) string {
-	pattern = strings.Replace(pattern, "/schedules/{name}", "/schedules/morning", 1)
+	pattern = strings.NewReplacer("/schedules/{name}", "/schedules/morning", "/hooks/{name}", "/hooks/build").Replace(pattern)
 	return regexp.MustCompile(`\{[a-z]+\}`).ReplaceAllString(pattern, "nothing")
 }
 
@@ -56,7 +56,7 @@ func badBodies() map[string]string {
 // Whatever a route gets, it never fails, and what is bad changes nothing.
 func TestBadBodies(t *testing.T) {
 	t.Parallel()
-	withTimer(t, func(t *testing.T, r *room) {
+	withTriggers(t, func(t *testing.T, r *room) {
 		id := r.begin(`{"agent":"pay","name":"nothing"}`)
 		r.run(id)
 		before := r.content()
@@ -90,7 +90,7 @@ func badQueries() []string {
 // Whatever is asked of a route that reads, it never fails.
 func TestBadQueries(t *testing.T) {
 	t.Parallel()
-	withTimer(t, func(t *testing.T, r *room) {
+	withTriggers(t, func(t *testing.T, r *room) {
 		id := r.begin(`{"agent":"pay","name":"nothing"}`)
 		r.run(id)
 		before := r.content()
@@ -119,7 +119,7 @@ func TestBadQueries(t *testing.T) {
 // Whatever stands where a name is expected, it never fails.
 func TestBadNames(t *testing.T) {
 	t.Parallel()
-	withTimer(t, func(t *testing.T, r *room) {
+	withTriggers(t, func(t *testing.T, r *room) {
 		id := r.begin(`{"agent":"chat"}`)
 		r.run(id)
 		before := r.content()
@@ -149,7 +149,7 @@ func TestBadNames(t *testing.T) {
 // What is too long is refused before it is read whole.
 func TestLongBodies(t *testing.T) {
 	t.Parallel()
-	withTimer(t, func(t *testing.T, r *room) {
+	withTriggers(t, func(t *testing.T, r *room) {
 		id := r.begin(`{"agent":"chat","name":"nothing"}`)
 		r.run(id)
 		before := r.content()

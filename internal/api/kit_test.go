@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,7 +43,7 @@ type room struct {
 	minted byte
 	sick   error           // what the health of the server is
 	writes int             // of the health
-	made   atomic.Int64    // sessions that the starter was asked for
+	desk   *desk           // of hooks; nil: there are none
 	said   strings.Builder // the transcript
 	ids    []string        // of sessions, in the order in which answers named them
 }
@@ -159,7 +158,6 @@ func agents() []engine.Agent {
 }
 
 func (r *room) Start(ctx context.Context, q api.StartRequest) (engine.Created, error) {
-	r.made.Add(1)
 	for _, a := range agents() {
 		if a.Name == q.Agent {
 			req, err := q.Request(a)

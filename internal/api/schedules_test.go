@@ -3,7 +3,9 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/access"
 	"github.com/stint-dev/stint/internal/api"
+	"github.com/stint-dev/stint/internal/hook"
 	"github.com/stint-dev/stint/internal/trigger"
 	"github.com/stint-dev/stint/journal"
 )
@@ -24,12 +27,34 @@ type timer struct {
 	all   []trigger.Schedule
 }
 
-// withTimer gives the room two schedules: one at six each morning, and one that is over.
-func withTimer(t *testing.T, fn func(t *testing.T, r *room)) {
+// desk is a receiver as the API needs it.
+type desk struct {
+	*trigger.Receiver
+
+	defs []hook.Definition
+}
+
+func (d *desk) Hooks(context.Context) ([]hook.Definition, error) { return d.defs, nil }
+
+// come sends the hook build a delivery of its own.
+func (d *desk) come(t *testing.T, body string) {
 	t.Helper()
-	clock := &timer{}
-	inRoomWith(t, func(o *api.Options) { o.Schedules = clock }, func(t *testing.T, r *room) {
-		clock.r = r
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/hooks/build", strings.NewReader(body))
+	req.SetPathValue("name", "build")
+	w := httptest.NewRecorder()
+	d.ServeHTTP(w, req)
+	if w.Code != http.StatusAccepted && w.Code != http.StatusOK {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+}
+
+// withTriggers gives the room two schedules: one at six each morning, and one that is over;
+// and a hook.
+func withTriggers(t *testing.T, fn func(t *testing.T, r *room)) {
+	t.Helper()
+	clock, door := &timer{}, &desk{}
+	inRoomWith(t, func(o *api.Options) { o.Schedules, o.Hooks = clock, door }, func(t *testing.T, r *room) {
+		clock.r, r.desk = r, door
 		var err error
 		if clock.sys, err = r.e.System(t.Context(), func(err error) { t.Error(err) }); err != nil {
 			t.Fatal(err)
@@ -45,6 +70,12 @@ func withTimer(t *testing.T, fn func(t *testing.T, r *room)) {
 		if err := clock.sched.Set(t.Context(), clock.all); err != nil {
 			t.Fatal(err)
 		}
+		h, err := hook.Compile(hook.Definition{Name: "build", Agent: "chat", Scheme: hook.None, When: `body.state != "started"`, Dedupe: "body.id", Limits: hook.Limits{Rate: hook.Rate{Count: 100, Per: time.Minute}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		door.Receiver, door.defs = trigger.NewReceiver(r.e, clock.sys, r.store, nil), []hook.Definition{h.Definition()}
+		door.Set([]trigger.Target{{Hook: h, Secrets: func() ([]string, error) { return nil, nil }, Request: request}})
 		fn(t, r)
 		if err := clock.sys.Close(); err != nil {
 			t.Error(err)
@@ -102,7 +133,7 @@ func (c *timer) Do(ctx context.Context, cmd trigger.Command, by stint.Actor, id 
 
 func TestSchedules(t *testing.T) {
 	t.Parallel()
-	withTimer(t, func(t *testing.T, r *room) {
+	withTriggers(t, func(t *testing.T, r *room) {
 		r.ok(http.StatusOK, get("/v1/schedules"))
 		r.ok(http.StatusOK, get("/v1/schedules/morning"))
 		r.fails(stint.NotFound, "lists them", get("/v1/schedules/evening"))
@@ -140,7 +171,7 @@ func TestSchedules(t *testing.T) {
 // All lines of a ledger are on one page or another, also those of one time.
 func TestOccurrencePages(t *testing.T) {
 	t.Parallel()
-	withTimer(t, func(t *testing.T, r *room) {
+	withTriggers(t, func(t *testing.T, r *room) {
 		for i := range 12 {
 			day := time.Date(2026, 11, 10+i, 6, 0, 0, 0, time.UTC).Format(time.RFC3339)
 			r.ok(http.StatusOK, post("/v1/schedules/morning/backfill", `{"from":"`+day+`","to":"`+day+`"}`))
@@ -163,14 +194,19 @@ func TestOccurrencePages(t *testing.T) {
 // A server without schedules has none; who may not fire a schedule may look at it.
 func TestWhoFires(t *testing.T) {
 	t.Parallel()
-	withTimer(t, func(t *testing.T, r *room) {
+	withTriggers(t, func(t *testing.T, r *room) {
 		for _, role := range []access.Role{access.Viewer, access.Approver} {
 			c := post("/v1/schedules/morning/fire", "")
 			c.token = r.texts[role]
 			r.fails(stint.Denied, "triggers:fire", c)
-			c = get("/v1/schedules")
+			c = post("/v1/hooks/build/deliveries/x/redeliver", "")
 			c.token = r.texts[role]
-			r.ok(http.StatusOK, c)
+			r.fails(stint.Denied, "triggers:fire", c)
+			for _, path := range []string{"/v1/schedules", "/v1/hooks"} {
+				c = get(path)
+				c.token = r.texts[role]
+				r.ok(http.StatusOK, c)
+			}
 		}
 	})
 	inRoom(t, func(t *testing.T, r *room) {
@@ -178,5 +214,60 @@ func TestWhoFires(t *testing.T) {
 			r.fails(stint.NotFound, "has no schedules", get(path))
 		}
 		r.fails(stint.NotFound, "has no schedules", post("/v1/schedules/x/pause", ""))
+		for _, path := range []string{"/v1/hooks", "/v1/hooks/x", "/v1/hooks/x/deliveries", "/v1/hooks/x/deliveries/y"} {
+			r.fails(stint.NotFound, "has no hooks", get(path))
+		}
+	})
+}
+
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	withTriggers(t, func(t *testing.T, r *room) {
+		r.desk.come(t, `{"id":"run/7","state":"failed"}`)
+		r.desk.come(t, `{"id":"run/7","state":"failed"}`)
+		r.desk.come(t, `{"id":"run/8","state":"started"}`)
+		r.ok(http.StatusOK, get("/v1/hooks"))
+		r.ok(http.StatusOK, get("/v1/hooks/build"))
+		r.fails(stint.NotFound, "lists them", get("/v1/hooks/x"))
+		list := r.ok(http.StatusOK, get("/v1/hooks/build/deliveries"))["items"].([]any)
+		if len(list) != 2 {
+			t.Errorf("there are %d deliveries", len(list))
+		}
+		at := "/v1/hooks/build/deliveries/run%2F7"
+		if doc := r.ok(http.StatusOK, get(at)); doc["body_text"] != `{"id":"run/7","state":"failed"}` {
+			t.Errorf("what came is %v", doc)
+		}
+		r.fails(stint.NotFound, "kept for 30 days", get("/v1/hooks/build/deliveries/run"))
+		r.fails(stint.NotFound, "kept for 30 days", post("/v1/hooks/build/deliveries/run/redeliver", ""))
+		<-time.After(time.Second)
+		again := r.ok(http.StatusOK, post(at+"/redeliver", ""))
+		if again["repeats"] != "run/7" || again["by"] != "human:admin" {
+			t.Errorf("delivered again, it is %v", again)
+		}
+		if n := len(r.list("?trigger=hook")); n != 2 {
+			t.Errorf("there are %d sessions", n)
+		}
+	})
+}
+
+// All deliveries are on one page or another, once.
+func TestDeliveryPages(t *testing.T) {
+	t.Parallel()
+	withTriggers(t, func(t *testing.T, r *room) {
+		for i := range 25 { // at one time
+			r.desk.come(t, fmt.Sprintf(`{"id":"%d","state":"failed"}`, i))
+		}
+		seen := map[string]int{}
+		pages := 0
+		for next := "?limit=10"; next != ""; pages++ {
+			doc := r.ok(http.StatusOK, get("/v1/hooks/build/deliveries"+next))
+			for _, it := range doc["items"].([]any) {
+				seen[it.(map[string]any)["id"].(string)]++
+			}
+			next, _ = doc["next"].(string)
+		}
+		if len(seen) != 25 || pages != 3 {
+			t.Errorf("%d deliveries on %d pages: %v", len(seen), pages, seen)
+		}
 	})
 }
