@@ -13,6 +13,7 @@ import (
 	"github.com/stint-dev/stint/internal/access"
 	"github.com/stint-dev/stint/internal/access/guard"
 	"github.com/stint-dev/stint/internal/api"
+	"github.com/stint-dev/stint/internal/hook"
 	"github.com/stint-dev/stint/internal/stream"
 	"github.com/stint-dev/stint/internal/trigger"
 	"github.com/stint-dev/stint/internal/view"
@@ -31,7 +32,7 @@ func (v *serving) handler(events *stream.Server) (http.Handler, error) {
 	var mux guard.Mux
 	table, err := api.Register(&mux, api.Options{
 		Store: v.site.store, Starter: v, Settler: v.engine, Agents: v, Health: v, Tokens: v.tokens,
-		Schedules: v, Events: events.Board(), SessionEvents: events.Session(), Version: version, Log: v.log,
+		Schedules: v, Hooks: hooks{v.receiver, v}, Events: events.Board(), SessionEvents: events.Session(), Version: version, Log: v.log,
 	})
 	if err != nil {
 		return nil, err
@@ -73,6 +74,23 @@ func (v *serving) Agent(_ context.Context, name string) (api.Definition, error) 
 	cost, err := json.Marshal(money)
 	def, sum := c.Definition()
 	return api.Definition{Sum: sum, Agent: def, Cost: cost}, err
+}
+
+// hooks implements [api.Hooks].
+type hooks struct {
+	*trigger.Receiver
+
+	serving *serving
+}
+
+// Hooks implements [api.Hooks].
+func (h hooks) Hooks(context.Context) ([]hook.Definition, error) {
+	file := h.serving.now.Load().file.Hooks
+	all := make([]hook.Definition, 0, len(file))
+	for _, name := range slices.Sorted(maps.Keys(file)) {
+		all = append(all, file[name].Definition())
+	}
+	return all, nil
 }
 
 // Schedules implements [api.Schedules].

@@ -23,7 +23,7 @@ type Hooks interface {
 	// Counts returns what was counted of a hook since the server began.
 	Counts(name string) (trigger.Counts, bool)
 	// Redeliver judges a delivery once more, see [trigger.Receiver.Redeliver].
-	Redeliver(ctx context.Context, name, id string, by stint.Actor) (trigger.Delivered, error)
+	Redeliver(ctx context.Context, name, id, as string, by stint.Actor) (trigger.Delivered, error)
 }
 
 // The schemas of hooks.
@@ -61,7 +61,7 @@ func (s *server) hookRoutes() {
 	add(s, operation{Route: read("/v1/hooks/{name}/deliveries"), id: "listDeliveries", tag: hooks, summary: "List what came to a hook", about: "Newest first, of the last 30 days. Requests that were refused are none."}, s.deliveries)
 	add(s, operation{Route: read("/v1/hooks/{name}/deliveries/{id}"), id: "getDelivery", tag: hooks, summary: "Show a delivery with what came"}, s.delivery)
 	add(s, operation{Route: access.Route{Method: http.MethodPost, Pattern: "/v1/hooks/{name}/deliveries/{id}/redeliver", Scope: access.TriggersFire}, id: "redeliver", tag: hooks,
-		summary: "Deliver a delivery again", about: "It is judged once more, as the hook is now, and becomes a delivery of its own: asking twice is two deliveries."}, s.redeliver)
+		summary: "Deliver a delivery again", about: "It is judged once more, as the hook is now, and becomes a delivery of its own: asking twice is two deliveries, unless both have one Idempotency-Key."}, s.redeliver)
 }
 
 // receiver returns what knows hooks, or [stint.NotFound].
@@ -223,6 +223,7 @@ type noBody struct{}
 
 type redeliverInput struct {
 	DeliveryPath
+	KeyHeader
 	Body *noBody
 }
 
@@ -239,6 +240,6 @@ func (s *server) redeliver(ctx context.Context, in *redeliverInput) (*redeliverO
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.Hooks.Redeliver(settled(ctx), d.Name, in.ID, actor(ctx))
+	o, err := s.Hooks.Redeliver(settled(ctx), d.Name, in.ID, in.id(ctx), actor(ctx))
 	return &redeliverOutput{deliveryOne{SchemaDelivery, o}}, err
 }
