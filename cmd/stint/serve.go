@@ -33,6 +33,7 @@ type serveOptions struct {
 	hosts        []string
 	behindProxy  bool
 	localAdmin   bool
+	noRun        bool
 	drain        time.Duration
 	patience     time.Duration
 	logFormat    string
@@ -64,7 +65,7 @@ It listens at 127.0.0.1 and at a socket beside the store. Any other address need
 (stint token create) and TLS, or --behind-proxy.
 
 Each flag may also be given by the environment: STINT_ADDR, STINT_SOCKET,
-STINT_TLS_CERT, STINT_TLS_KEY, STINT_HOSTS, STINT_BEHIND_PROXY, STINT_LOCAL_ADMIN,
+STINT_TLS_CERT, STINT_TLS_KEY, STINT_HOSTS, STINT_BEHIND_PROXY, STINT_LOCAL_ADMIN, STINT_NO_RUN,
 STINT_DRAIN, STINT_PATIENCE, STINT_LOG_FORMAT and STINT_LOG_LEVEL.`,
 		Example: `  stint serve
   stint serve --addr 127.0.0.1:0 --log-format json
@@ -88,6 +89,7 @@ STINT_DRAIN, STINT_PATIENCE, STINT_LOG_FORMAT and STINT_LOG_LEVEL.`,
 	f.StringSliceVar(&o.hosts, "host", nil, "a `NAME` that the server answers to beside localhost; repeatable")
 	f.BoolVar(&o.behindProxy, "behind-proxy", false, "a proxy with TLS on this machine stands in front")
 	f.BoolVar(&o.localAdmin, "local-admin", false, "programs of this machine need no token though there are tokens")
+	f.BoolVar(&o.noRun, "no-run", false, "begin sessions and run none, as where other processes run them")
 	f.DurationVar(&o.drain, "drain", 90*time.Second, "how long steps that may run once only get to end")
 	f.DurationVar(&o.patience, "patience", 5*time.Second, "how long to wait for another server of the store to end")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
@@ -98,7 +100,7 @@ STINT_DRAIN, STINT_PATIENCE, STINT_LOG_FORMAT and STINT_LOG_LEVEL.`,
 
 // environment takes flags that were not given from STINT_ADDR and its like.
 func (o *serveOptions) environment(cmd *cobra.Command, getenv func(string) string) error {
-	for _, name := range strings.Fields("addr socket tls-cert tls-key host behind-proxy local-admin drain patience log-format log-level") {
+	for _, name := range strings.Fields("addr socket tls-cert tls-key host behind-proxy local-admin no-run drain patience log-format log-level") {
 		variable := "STINT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 		if name == "host" {
 			variable = "STINT_HOSTS"
@@ -254,7 +256,9 @@ func (v *serving) run(ctx context.Context, end context.CancelCauseFunc) error {
 	defer v.app.handleSignals(nil)
 	orders := server.Orders{System: v.system, Changed: v.site.store.Changed(ctx), Obeyers: []server.Obeyer{v.scheduler, v.receiver, v.tokens, v}, Log: v.log}
 	systemd := server.Systemd{Log: v.log}
-	work("engine", v.engine.Serve)
+	if !v.options.noRun {
+		work("engine", v.engine.Serve)
+	}
 	work("schedules", v.scheduler.Run)
 	work("orders", orders.Run)
 	work("listener", func(ctx context.Context) error {
