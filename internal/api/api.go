@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/access"
@@ -84,15 +86,29 @@ func New(g *guard.Guard, o Options) (http.Handler, error) {
 	return g.Protect(table, &mux)
 }
 
-// streams mounts what is not answered here.
+// streams mounts and describes what is not answered here.
 func (s *server) streams() {
+	after := []*huma.Param{
+		{Name: "Last-Event-ID", In: "header", Description: "The id of the newest event that came: what came after it follows.", Schema: &huma.Schema{Type: huma.TypeString}},
+		{Name: "after", In: "query", Description: "The same, for who cannot send the header. docs/events.md has the other parameters.", Schema: &huma.Schema{Type: huma.TypeString}},
+	}
+	session := &huma.Param{Name: "id", In: "path", Required: true, Description: "A session: its id, short id or name.", Schema: &huma.Schema{Type: huma.TypeString}}
 	for _, r := range []struct {
-		pattern string
-		h       http.Handler
-	}{{"/v1/events", s.Events}, {"/v1/sessions/{id}/events", s.SessionEvents}} {
-		if r.h != nil {
-			s.raw(access.Route{Method: http.MethodGet, Pattern: r.pattern, Scope: access.SessionsRead, Stream: true}, r.h)
+		pattern, id, summary string
+		h                    http.Handler
+		params               []*huma.Param
+	}{
+		{"/v1/events", "boardEvents", "Follow the rows of all sessions", s.Events, after},
+		{"/v1/sessions/{id}/events", "sessionEvents", "Follow the entries of a session", s.SessionEvents, append([]*huma.Param{session}, after...)},
+	} {
+		if r.h == nil {
+			continue
 		}
+		s.raw(access.Route{Method: http.MethodGet, Pattern: r.pattern, Scope: access.SessionsRead, Stream: true}, r.h)
+		responses := s.responses(http.StatusOK, "text/event-stream")
+		s.huma.OpenAPI().AddOperation(&huma.Operation{OperationID: r.id, Method: http.MethodGet, Path: r.pattern, Tags: []string{"events"}, Summary: r.summary,
+			Description: "Server-Sent Events, as docs/events.md says. Needs the scope " + string(access.SessionsRead) + ".",
+			Parameters:  r.params, Responses: responses, Security: []map[string][]string{{bearer: {}}}})
 	}
 }
 

@@ -80,7 +80,8 @@ func (r *room) serve(change func(*api.Options)) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	o := api.Options{Store: r.store, Starter: r, Settler: r.e, Agents: r, Health: r, Version: "1.2.3", Tokens: tokens{r.keeper}}
+	o := api.Options{Store: r.store, Starter: r, Settler: r.e, Agents: r, Health: r, Version: "1.2.3", Tokens: tokens{r.keeper},
+		Events: http.NotFoundHandler(), SessionEvents: http.NotFoundHandler()}
 	change(&o)
 	var mux guard.Mux
 	if r.table, err = api.Register(&mux, o); err != nil {

@@ -33,6 +33,7 @@ func table() []mutant {
 		hookMutants(),
 		triggerMutants(),
 		accessMutants(),
+		apiMutants(),
 		guardMutants(),
 		serverMutants(),
 		streamMutants(),
