@@ -32,6 +32,7 @@ func table() []mutant {
 		cronMutants(),
 		hookMutants(),
 		triggerMutants(),
+		notifyMutants(),
 		accessMutants(),
 		apiMutants(),
 		guardMutants(),

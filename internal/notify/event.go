@@ -1,0 +1,121 @@
+package notify
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/journal"
+)
+
+// Event is what an endpoint is told of, and the type of what it gets.
+type Event string
+
+// The events.
+const (
+	Created Event = "session.created"
+	Waiting Event = "session.waiting" // for a person, but for an approval: that is Asked
+	Asked   Event = "approval.requested"
+	Ended   Event = "session.ended" // completed, stopped or canceled
+	Failed  Event = "session.failed"
+)
+
+// Events lists all events.
+func Events() []Event { return []Event{Created, Waiting, Asked, Ended, Failed} }
+
+// kinds are the entries that may be events.
+func kinds() []stint.Kind {
+	return []stint.Kind{stint.SessionCreated, stint.SessionWaiting, stint.ApprovalRequested, stint.SessionEnded}
+}
+
+// happened is what an entry tells of; nil: nothing that anybody is told of.
+type happened struct {
+	event    Event
+	status   stint.Status
+	reason   string
+	wait     *stint.Wait
+	approval *asked
+}
+
+// asked is a question to a person.
+type asked struct {
+	ID   string `json:"id"`
+	Step string `json:"step"`
+	Text string `json:"text"`
+	Why  string `json:"why,omitempty"`
+}
+
+// read says what an entry tells of.
+func read(e *stint.Entry) (*happened, error) {
+	switch e.Kind {
+	case stint.SessionCreated:
+		return &happened{event: Created, status: stint.Pending}, nil
+	case stint.SessionWaiting:
+		d, err := journal.Decode[journal.Parked](e)
+		if err != nil {
+			return nil, err
+		}
+		switch w := d.Waiting; w.For {
+		case stint.ForMessage, stint.ForBudget, stint.ForDoubt, stint.ForHealth, stint.ForOperator:
+			return &happened{event: Waiting, status: stint.Waiting, wait: &w}, nil
+		case stint.ForApproval, stint.ForTime, stint.ForChild, stint.ForRetry: // told of already, or nobody's move
+		}
+	case stint.ApprovalRequested:
+		d, err := journal.Decode[journal.ApprovalRequested](e)
+		if err != nil {
+			return nil, err
+		}
+		return &happened{event: Asked, status: stint.Waiting, approval: &asked{ident.ApprovalID(e.Session, e.Seq), d.Name, d.Text, d.Why}}, nil
+	case stint.SessionEnded:
+		d, err := journal.Decode[journal.Ended](e)
+		if err != nil {
+			return nil, err
+		}
+		event := Ended
+		if d.Outcome == stint.Failed {
+			event = Failed
+		}
+		return &happened{event: event, status: cmp.Or(d.Outcome, stint.Completed), reason: d.Reason}, nil
+	}
+	return nil, nil
+}
+
+// eventID is the id of the event that an entry is: the same whenever it is sent.
+func eventID(session stint.ID, seq stint.Seq) string { return fmt.Sprintf("evt_%s_%d", session, seq) }
+
+// message is the body of a request. All of it follows from the entry and from what never
+// changes of its session, so that it is the same whenever it is sent.
+type message struct {
+	Type Event     `json:"type"`
+	At   time.Time `json:"timestamp"`
+	Data data      `json:"data"`
+}
+
+// data is what a message says of the session.
+type data struct {
+	Session  stint.ID          `json:"session"`
+	Seq      stint.Seq         `json:"seq"` // of the entry
+	Name     string            `json:"name"`
+	Agent    string            `json:"agent"`
+	Trigger  stint.Trigger     `json:"trigger"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Status   stint.Status      `json:"status"` // after the event; the session may have gone on
+	Reason   string            `json:"reason,omitempty"`
+	Waiting  *stint.Wait       `json:"waiting,omitempty"`
+	Approval *asked            `json:"approval,omitempty"`
+}
+
+// body is what is sent.
+func (h *happened) body(s *stint.Session, e *stint.Entry) ([]byte, error) {
+	b, err := json.Marshal(message{Type: h.event, At: e.At.UTC(), Data: data{
+		Session: s.ID, Seq: e.Seq, Name: s.Name, Agent: s.Agent.Name, Trigger: s.Trigger, Labels: s.Labels,
+		Status: h.status, Reason: h.reason, Waiting: h.wait, Approval: h.approval,
+	}})
+	if err != nil {
+		return nil, stint.Internal.Errorf("notify", "the event of entry %d is no JSON: %v", e.Seq, err)
+	}
+	return b, nil
+}

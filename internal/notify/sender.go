@@ -1,0 +1,396 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/faultpoint"
+	"github.com/stint-dev/stint/internal/hook"
+	"github.com/stint-dev/stint/internal/safedial"
+)
+
+// sender sends events to one endpoint, one at a time: first what it has not taken before
+// and is due, then what is new, in turns.
+type sender struct {
+	Endpoint
+
+	n         *Notifier
+	transport http.RoundTripper
+	kick      chan struct{}
+	held      held // under n.mu
+
+	cancel context.CancelFunc // nil: it does not run
+	over   chan struct{}
+
+	entries []stint.Entry // of the feed, read and not dealt with
+	cursors []string      // behind each of them, and where to go on
+}
+
+const (
+	// maxPending is how many events of an endpoint may wait for another attempt. Beyond it
+	// the endpoint's sender goes no further in the feed.
+	maxPending = 100
+	// page is how many entries of the feed are read at once.
+	page = 256
+	// patience is how long an endpoint may take for an answer.
+	patience = 15 * time.Second
+	// maxAnswer is how much of an answer is read, so that its connection can be used again.
+	maxAnswer = 64 << 10
+)
+
+// transport connects to an endpoint, and to nothing private unless it may.
+func transport(e *Endpoint) http.RoundTripper {
+	policy := safedial.Policy{}
+	if u, err := url.Parse(e.URL); err == nil && e.AllowPrivate {
+		policy.Allow = []string{u.Hostname()}
+	}
+	return policy.Transport()
+}
+
+// end stops the sender and waits for it. What was on its way will be sent again.
+func (s *sender) end() {
+	if s.cancel != nil {
+		s.cancel()
+		<-s.over
+		s.cancel = nil
+	}
+}
+
+// poke makes the sender look at the feed.
+func (s *sender) poke() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (s *sender) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait, err := s.turn(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.n.log.Warn("notify", "endpoint", s.Name, "error", err)
+			wait = pollEvery
+		}
+		if wait <= 0 {
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-s.kick:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// turn sends at most one event that is due again and one that is new, and returns for how
+// long there is nothing more to do.
+func (s *sender) turn(ctx context.Context) (wait time.Duration, err error) {
+	s.n.mu.Lock()
+	is, full := s.held, len(s.n.lines) >= maxLines
+	s.n.mu.Unlock()
+	switch {
+	case is.Paused != nil:
+		return pausedWait, nil
+	case full:
+		return pollEvery, nil
+	}
+	now, wait := faultpoint.Now(), pollEvery
+	if i := soonest(is.Pending); i >= 0 && !is.Pending[i].Next.After(now) {
+		if err := s.again(ctx, is.Pending[i]); err != nil {
+			return 0, err
+		}
+		wait = 0
+	} else if i >= 0 {
+		wait = is.Pending[i].Next.Sub(now)
+	}
+	s.n.mu.Lock()
+	room := len(s.held.Pending) < maxPending && s.held.Paused == nil
+	s.n.mu.Unlock()
+	if !room {
+		return wait, nil
+	}
+	if more, err := s.next(ctx); more || err != nil {
+		return 0, err
+	}
+	return min(wait, pollEvery), nil
+}
+
+// soonest is the pending event that is due first; -1 if there is none.
+func soonest(all []Pending) int {
+	best := -1
+	for i := range all {
+		if best < 0 || all[i].Next.Before(all[best].Next) {
+			best = i
+		}
+	}
+	return best
+}
+
+// again sends a pending event once more.
+func (s *sender) again(ctx context.Context, p Pending) error {
+	es, err := s.n.source.Entries(ctx, stint.Range{Session: p.Session, After: p.Seq - 1, Until: p.Seq, Limit: 1})
+	if err != nil {
+		return err
+	}
+	row, err := s.n.source.Session(ctx, p.Session)
+	if len(es) == 0 || err != nil && stint.CodeOf(err) == stint.NotFound {
+		s.settle(p, Gone, answer{}, "", "")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	what, err := read(&es[0])
+	if err != nil {
+		return err
+	}
+	if what == nil {
+		s.settle(p, Gone, answer{}, "", "")
+		return nil
+	}
+	return s.attempt(ctx, p, what, &row.Session, &es[0], "")
+}
+
+// next deals with the next entry of the feed, and reports whether there was one.
+func (s *sender) next(ctx context.Context) (more bool, err error) {
+	if len(s.entries) == 0 {
+		if more, err = s.read(ctx); err != nil || !more {
+			return more, err
+		}
+	}
+	if len(s.entries) == 0 {
+		return true, nil
+	}
+	e, cursor := &s.entries[0], s.cursors[0]
+	what, row, err := s.meant(ctx, e)
+	if err != nil {
+		return false, err
+	}
+	if what == nil {
+		s.pass(cursor)
+	} else if err := s.attempt(ctx, Pending{Event: what.event, Session: e.Session, Seq: e.Seq, Since: faultpoint.Now()}, what, &row.Session, e, cursor); err != nil {
+		return false, err
+	}
+	s.entries, s.cursors = s.entries[1:], s.cursors[1:]
+	return true, nil
+}
+
+// read reads a page of the feed, and reports whether its place moved.
+func (s *sender) read(ctx context.Context) (bool, error) {
+	s.n.mu.Lock()
+	from := s.held.Cursor
+	s.n.mu.Unlock()
+	es, cursors, err := s.n.source.Feed(ctx, from, page)
+	if code := stint.CodeOf(err); code == stint.Conflict || code == stint.Invalid { // a copy of the store was put back
+		s.n.log.Warn("notify: the place in the feed is of another store; going on from its end", "endpoint", s.Name, "error", err)
+		es, cursors, err = s.n.source.Feed(ctx, "", 0)
+	}
+	if err != nil {
+		return false, err
+	}
+	last := cursors[len(cursors)-1]
+	if len(es) == 0 { // all that may be there is of the system journal, where this is written down itself
+		s.n.mu.Lock()
+		s.held.Cursor = last
+		s.n.mu.Unlock()
+	}
+	s.entries, s.cursors = es, cursors
+	return last != from, nil
+}
+
+// pass moves the place in the feed beyond what this endpoint is not told of.
+func (s *sender) pass(cursor string) {
+	s.n.mu.Lock()
+	defer s.n.mu.Unlock()
+	s.held.Cursor, s.n.moved = cursor, true
+}
+
+// meant says what an entry tells this endpoint of; nil: of nothing.
+func (s *sender) meant(ctx context.Context, e *stint.Entry) (*happened, stint.Row, error) {
+	if !slices.Contains(kinds(), e.Kind) {
+		return nil, stint.Row{}, nil
+	}
+	what, err := read(e)
+	if err != nil || what == nil {
+		return nil, stint.Row{}, err
+	}
+	row, err := s.n.source.Session(ctx, e.Session)
+	if err != nil && stint.CodeOf(err) == stint.NotFound {
+		return nil, row, nil
+	}
+	if err != nil || !s.wants(what.event, row.Session.Agent.Name) {
+		return nil, row, err
+	}
+	if what.event == Ended || what.event == Failed { // after a restart nobody is told of the end again
+		before, err := s.n.source.Entries(ctx, stint.Range{Session: e.Session, Until: e.Seq - 1, Kinds: []stint.Kind{stint.SessionEnded}, Limit: 1})
+		if err != nil || len(before) > 0 {
+			return nil, row, err
+		}
+	}
+	return what, row, nil
+}
+
+// answer is what came of an attempt.
+type answer struct {
+	status int // 0: there was no answer
+	after  time.Duration
+}
+
+// attempt sends an event, and remembers what came of it. cursor is the place behind it, ""
+// for one that was pending. An error is none of the endpoint's.
+func (s *sender) attempt(ctx context.Context, p Pending, what *happened, of *stint.Session, e *stint.Entry, cursor string) error {
+	body, err := what.body(of, e)
+	if err != nil {
+		return err
+	}
+	p.Attempts++
+	got, err := s.post(ctx, eventID(p.Session, p.Seq), body)
+	if ctx.Err() != nil {
+		return ctx.Err() // it counts for nothing
+	}
+	if err == nil {
+		s.settle(p, Delivered, got, "", cursor)
+	} else {
+		s.refused(p, got, err, cursor)
+	}
+	return nil
+}
+
+// post sends a body, and returns an error for everything but a status of success.
+func (s *sender) post(ctx context.Context, id string, body []byte) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	now := faultpoint.Now()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	if err := s.sign(req, id, now, body); err != nil {
+		return answer{}, err
+	}
+	client := http.Client{Transport: s.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		var at *url.Error
+		if errors.As(err, &at) {
+			err = at.Err // the URL may be a secret
+		}
+		return answer{}, err
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer)
+	_ = resp.Body.Close()
+	got := answer{resp.StatusCode, retryAfter(resp.Header, now)}
+	if resp.StatusCode/100 != 2 {
+		return got, fmt.Errorf("it answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	}
+	return got, nil
+}
+
+// sign puts the signatures of each active secret on a request.
+func (s *sender) sign(req *http.Request, id string, now time.Time, body []byte) error {
+	secrets, err := s.Secrets()
+	if err != nil || len(secrets) == 0 {
+		return errors.New("its secret cannot be read")
+	}
+	var all []string
+	for _, secret := range secrets {
+		headers, err := hook.Sign(secret, id, now, body)
+		if err != nil {
+			return errors.New("its secret cannot be used: it is whsec_ and base64")
+		}
+		for name, text := range headers {
+			req.Header.Set(name, text)
+		}
+		all = append(all, headers["webhook-signature"])
+	}
+	req.Header.Set("webhook-signature", strings.Join(all, " "))
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "stint")
+	return nil
+}
+
+// moveTo moves the place in the feed together with what came of the event before it. n.mu
+// is held.
+func (s *sender) moveTo(cursor string) {
+	s.n.dirty = true
+	if cursor != "" {
+		s.held.Cursor = cursor
+	}
+}
+
+// settle ends what is to be done about an event.
+func (s *sender) settle(p Pending, result Result, got answer, why, cursor string) {
+	line := Sent{ID: eventID(p.Session, p.Seq), Endpoint: s.Name, Event: p.Event, Session: p.Session, At: faultpoint.Now().UTC().Truncate(time.Microsecond),
+		Result: result, Attempts: p.Attempts, Status: got.status, Error: clip(why, 300)}.line()
+	s.n.mu.Lock()
+	defer s.n.mu.Unlock()
+	s.held.Pending = others(s.held.Pending, &p)
+	if result == Delivered {
+		s.held.Failing = time.Time{}
+	}
+	s.n.lines = append(s.n.lines, line)
+	s.moveTo(cursor)
+}
+
+// others are all pending events but one.
+func others(all []Pending, p *Pending) []Pending {
+	var out []Pending // what a reader has is not changed
+	for i := range all {
+		if all[i].Session != p.Session || all[i].Seq != p.Seq {
+			out = append(out, all[i])
+		}
+	}
+	return out
+}
+
+// hopeless reports whether an event was sent often enough, while the endpoint took others.
+// Where it takes nothing at all the event is not the reason, and is kept.
+func (s *sender) hopeless(p *Pending) bool {
+	s.n.mu.Lock()
+	defer s.n.mu.Unlock()
+	return p.Attempts >= maxAttempts && (s.held.Failing.IsZero() || s.held.Failing.After(p.Since))
+}
+
+// refused plans the next attempt at an event, or gives it up, and pauses an endpoint that
+// took nothing for too long or says that it is no more.
+func (s *sender) refused(p Pending, got answer, err error, cursor string) {
+	now := faultpoint.Now()
+	p.Error = clip(err.Error(), 300)
+	p.Next = now.Add(max(backoff(p.Attempts, rand.Float64()), got.after))
+	if s.hopeless(&p) {
+		s.settle(p, GivenUp, got, p.Error, cursor)
+		return
+	}
+	s.n.mu.Lock()
+	defer s.n.mu.Unlock()
+	s.moveTo(cursor)
+	s.held.Pending = append(others(s.held.Pending, &p), p)
+	if s.held.Failing.IsZero() {
+		s.held.Failing = now
+	}
+	reason := ""
+	switch {
+	case got.status == http.StatusGone:
+		reason = p.Error
+	case now.Sub(s.held.Failing) >= PauseAfter:
+		reason = fmt.Sprintf("it took nothing for %d days; last: %s", PauseAfter/(24*time.Hour), p.Error)
+	default:
+		return
+	}
+	s.held.Paused = &Parked{At: now, By: stint.ByEngine, Reason: reason}
+	s.n.note(engine.Note{What: "notify.paused", Name: s.Name, Reason: reason})
+	s.n.log.Warn("endpoint paused", "endpoint", s.Name, "reason", reason)
+}
