@@ -19,7 +19,7 @@ import (
 
 // Address is where a server listens.
 type Address struct {
-	TCP    string // HOST:PORT; port 0 takes a free one
+	TCP    string // HOST:PORT; port 0 takes a free one; empty: the socket alone
 	Socket string // the path of a Unix socket for this user's programs; empty: none
 	Cert   string // the path of a certificate for TCP, PEM; empty: no TLS
 	Key    string // the path of its key
@@ -27,7 +27,7 @@ type Address struct {
 
 // Listeners are what a server listens on. They are closed by [Listeners.Serve].
 type Listeners struct {
-	tcp, unix net.Listener
+	tcp, unix net.Listener // nil: none
 	tls       *certificate
 	socket    string
 	inode     os.FileInfo // of the socket: another server may have put its own there
@@ -65,25 +65,36 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 // 0600 from the beginning.
 func Listen(ctx context.Context, a Address) (*Listeners, error) {
 	l := &Listeners{socket: a.Socket}
-	var lc net.ListenConfig
-	tcp, err := lc.Listen(ctx, "tcp", a.TCP)
-	if err != nil {
-		return nil, unheard(err, "another program has it, or it is none of this machine's; --addr names another")
-	}
-	l.tcp = tcp
-	if a.Cert != "" {
-		l.tls = &certificate{cert: a.Cert, key: a.Key}
-		if err := l.tls.reload(); err != nil {
-			return nil, errors.Join(err, tcp.Close())
+	var err error
+	if a.TCP != "" {
+		if err = l.listenTCP(ctx, a); err != nil {
+			return nil, err
 		}
-		l.tcp = tls.NewListener(tcp, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: l.tls.get, NextProtos: []string{"h2", "http/1.1"}})
 	}
 	if a.Socket != "" {
 		if l.unix, l.inode, err = socket(ctx, a.Socket); err != nil {
-			return nil, errors.Join(err, tcp.Close())
+			return nil, errors.Join(err, l.Close())
 		}
 	}
 	return l, nil
+}
+
+func (l *Listeners) listenTCP(ctx context.Context, a Address) error {
+	var lc net.ListenConfig
+	tcp, err := lc.Listen(ctx, "tcp", a.TCP)
+	if err != nil {
+		return unheard(err, "another program has it, or it is none of this machine's; --addr names another")
+	}
+	l.tcp = tcp
+	if a.Cert == "" {
+		return nil
+	}
+	l.tls = &certificate{cert: a.Cert, key: a.Key}
+	if err := l.tls.reload(); err != nil {
+		return errors.Join(err, tcp.Close())
+	}
+	l.tcp = tls.NewListener(tcp, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: l.tls.get, NextProtos: []string{"h2", "http/1.1"}})
+	return nil
 }
 
 func unheard(err error, hint string) error {
@@ -137,16 +148,35 @@ func moved(from, to string) (os.FileInfo, error) {
 	return inode, os.Rename(from, to)
 }
 
-// unlink removes the socket, unless a server that came after this one has its own there.
+// unlink removes the socket, if there is one, unless a server that came after this one has
+// its own there.
 func (l *Listeners) unlink() error {
+	if l.unix == nil {
+		return nil
+	}
 	if is, err := os.Lstat(l.socket); err != nil || !os.SameFile(is, l.inode) {
 		return nil //nolint:nilerr // it is gone
 	}
 	return os.Remove(l.socket)
 }
 
-// Addr is the address of TCP, with the port that it got.
-func (l *Listeners) Addr() string { return l.tcp.Addr().String() }
+// Addr is the address of TCP, with the port that it got, or unix:PATH without one.
+func (l *Listeners) Addr() string {
+	if l.tcp == nil {
+		return "unix:" + l.socket
+	}
+	return l.tcp.Addr().String()
+}
+
+// all are what there is to serve.
+func (l *Listeners) all() (all []net.Listener) {
+	for _, ln := range []net.Listener{l.tcp, l.unix} {
+		if ln != nil {
+			all = append(all, ln)
+		}
+	}
+	return all
+}
 
 // Reload reads the certificate again. One that cannot be used leaves the old one.
 func (l *Listeners) Reload() error {
@@ -158,11 +188,11 @@ func (l *Listeners) Reload() error {
 
 // Close closes what was opened and not served.
 func (l *Listeners) Close() error {
-	err := l.tcp.Close()
-	if l.unix != nil {
-		err = errors.Join(err, l.unix.Close(), l.unlink())
+	var errs []error
+	for _, ln := range l.all() {
+		errs = append(errs, ln.Close())
 	}
-	return err
+	return errors.Join(append(errs, l.unlink())...)
 }
 
 // Serve serves h until ctx ends. Then nobody is let in any more, the context of every
@@ -174,12 +204,10 @@ func (l *Listeners) Serve(ctx context.Context, h http.Handler, log *slog.Logger,
 	srv := guard.Server(h)
 	srv.BaseContext = func(net.Listener) context.Context { return base }
 	srv.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug) // what clients do wrong
-	ended := make(chan error, 2)
-	serving := 1
-	go func() { ended <- srv.Serve(l.tcp) }()
-	if l.unix != nil {
+	ended, serving := make(chan error, 2), 0
+	for _, ln := range l.all() {
 		serving++
-		go func() { ended <- srv.Serve(l.unix) }()
+		go func() { ended <- srv.Serve(ln) }()
 	}
 	var failed error
 	select {
@@ -198,9 +226,7 @@ func (l *Listeners) Serve(ctx context.Context, h http.Handler, log *slog.Logger,
 	for range serving {
 		<-ended
 	}
-	if l.unix != nil {
-		_ = l.unlink()
-	}
+	_ = l.unlink()
 	if errors.Is(failed, http.ErrServerClosed) {
 		return nil
 	}

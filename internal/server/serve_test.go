@@ -157,6 +157,17 @@ func TestServeSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	only := filepath.Join(t.TempDir(), "only")
+	alone, err := Listen(t.Context(), Address{Socket: only})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if alone.Addr() != "unix:"+only || len(alone.all()) != 1 {
+		t.Errorf("without TCP it listens at %s and %d more", alone.Addr(), len(alone.all())-1)
+	}
+	if err := alone.Close(); err != nil {
+		t.Error(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	served := make(chan error, 1)
