@@ -13,7 +13,7 @@ func (a *app) commands() []*cobra.Command {
 		id   string
 		cmds []*cobra.Command
 	}{
-		{"run", []*cobra.Command{a.initCommand(), a.runCommand(), a.startCommand(), a.serveCommand()}},
+		{"run", []*cobra.Command{a.initCommand(), a.runCommand(), a.startCommand(), a.serveCommand(), a.devCommand()}},
 		{"see", []*cobra.Command{a.psCommand(), a.showCommand(), a.resultCommand(), a.logsCommand(), a.waitCommand(), a.exportCommand(), a.verifyCommand(), a.sqlCommand(), a.explainCommand()}},
 		{"control", []*cobra.Command{a.sendCommand(), a.pauseCommand(), a.resumeCommand(), a.interruptCommand(), a.stopCommand(), a.killCommand(),
 			a.restartCommand(), a.resolveCommand(), a.limitCommand(), a.approvalsCommand(), a.approveCommand(), a.denyCommand()}},

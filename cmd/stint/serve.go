@@ -39,6 +39,8 @@ type serveOptions struct {
 	logFormat    string
 	logLevel     string
 	printUnit    bool
+
+	ready func(v *serving) // called once it serves; may be nil
 }
 
 // noSocket is the socket of a server that has none.
@@ -81,8 +83,15 @@ STINT_DRAIN, STINT_PATIENCE, STINT_LOG_FORMAT and STINT_LOG_LEVEL.`,
 			return a.serve(cmd.Context(), &o)
 		},
 	}
+	o.flags(cmd)
+	cmd.Flags().BoolVar(&o.printUnit, "print-unit", false, "print a unit of systemd that serves with these flags, and serve nothing")
+	return cmd
+}
+
+// flags are those of whatever serves.
+func (o *serveOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.addr, "addr", defaultAddr, "listen at `HOST:PORT`; port 0 takes a free one")
+	f.StringVar(&o.addr, "addr", defaultAddr, "listen at `HOST:PORT`, port 0 takes a free one; or at unix:PATH alone")
 	f.StringVar(&o.socket, "socket", "", "listen at this Unix socket too (default: stint.sock in the folder beside the store; none: no socket)")
 	f.StringVar(&o.cert, "tls-cert", "", "the `FILE` of a certificate, PEM")
 	f.StringVar(&o.key, "tls-key", "", "the `FILE` of its key, PEM")
@@ -92,10 +101,8 @@ STINT_DRAIN, STINT_PATIENCE, STINT_LOG_FORMAT and STINT_LOG_LEVEL.`,
 	f.BoolVar(&o.noRun, "no-run", false, "begin sessions and run none, as where other processes run them")
 	f.DurationVar(&o.drain, "drain", 90*time.Second, "how long steps that may run once only get to end")
 	f.DurationVar(&o.patience, "patience", 5*time.Second, "how long to wait for another server of the store to end")
-	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	f.StringVar(&o.logFormat, "log-format", logText, "text, json, or terminal: short, and in colour")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
-	f.BoolVar(&o.printUnit, "print-unit", false, "print a unit of systemd that serves with these flags, and serve nothing")
-	return cmd
 }
 
 // environment takes flags that were not given from STINT_ADDR and its like.
@@ -116,29 +123,13 @@ func (o *serveOptions) environment(cmd *cobra.Command, getenv func(string) strin
 	if (o.cert == "") != (o.key == "") {
 		return misused(cmd, "--tls-cert and --tls-key belong together")
 	}
+	if only := strings.HasPrefix(o.addr, "unix:"); only && (o.socket != "" || o.cert != "") {
+		return misused(cmd, "with --addr unix:PATH there is no other --socket, and no --tls-cert")
+	}
 	if o.drain < 0 {
 		return misused(cmd, "--drain is not below zero")
 	}
 	return nil
-}
-
-// logger is the server's log on standard error. Where journald reads it, it says no time,
-// and the level as a priority.
-func (a *app) logger(o *serveOptions) (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-		return nil, usage(fmt.Errorf("--log-level is debug, info, warn or error, not %q", o.logLevel))
-	}
-	opt := slog.HandlerOptions{Level: level}
-	switch {
-	case o.logFormat == "json":
-		return slog.New(slog.NewJSONHandler(a.err, &opt)), nil
-	case o.logFormat != "text":
-		return nil, usage(fmt.Errorf("--log-format is text or json, not %q", o.logFormat))
-	case a.err == io.Writer(os.Stderr) && server.ToJournal():
-		return slog.New(server.JournalHandler(a.err, level)), nil
-	}
-	return slog.New(slog.NewTextHandler(a.err, &opt)), nil
 }
 
 // serving is a server while it runs.
@@ -277,6 +268,9 @@ func (v *serving) run(ctx context.Context, end context.CancelCauseFunc) error {
 	})
 	v.log.Info("serving", "url", v.url(), "store", v.site.path, "pid", os.Getpid())
 	systemd.Ready()
+	if v.options.ready != nil {
+		v.options.ready(v)
+	}
 	<-ctx.Done()
 	v.ending.Store(true)
 	systemd.Stopping()
@@ -294,10 +288,14 @@ func (v *serving) run(ctx context.Context, end context.CancelCauseFunc) error {
 	return nil
 }
 
+// echo is how soon after a signal to end another one is the same: a terminal, make and
+// timeout send one to the server and to whoever passes it on to the server.
+const echo = 500 * time.Millisecond
+
 // signals has the first one end the server, and the second one end it at once.
 func (v *serving) signals(end context.CancelCauseFunc, reload chan<- struct{}) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a log that nobody reads ends nothing
-	ends := 0
+	var first time.Time
 	v.app.handleSignals(func(s os.Signal) {
 		if s == syscall.SIGHUP {
 			select {
@@ -306,7 +304,12 @@ func (v *serving) signals(end context.CancelCauseFunc, reload chan<- struct{}) {
 			}
 			return
 		}
-		if ends++; ends > 1 {
+		switch {
+		case first.IsZero():
+			first = time.Now()
+		case time.Since(first) < echo:
+			return
+		default:
 			v.log.Warn("ended at once: sessions go on from their last checkpoints")
 			os.Exit(exitInterrupted)
 		}
@@ -325,14 +328,7 @@ func (v *serving) listen(ctx context.Context) error {
 	if err := access.Bind(o.addr, any, o.cert != "", o.behindProxy); err != nil {
 		return err
 	}
-	at := server.Address{TCP: o.addr, Cert: o.cert, Key: o.key, Socket: o.socket}
-	switch at.Socket {
-	case "":
-		at.Socket = v.site.socket()
-	case noSocket:
-		at.Socket = ""
-	}
-	l, err := server.Listen(ctx, at)
+	l, err := server.Listen(ctx, o.address(v.site))
 	if err != nil {
 		return err
 	}
@@ -343,12 +339,30 @@ func (v *serving) listen(ctx context.Context) error {
 	return nil
 }
 
+// address is where the options say that the server of a store listens.
+func (o *serveOptions) address(s *site) server.Address {
+	at := server.Address{TCP: o.addr, Cert: o.cert, Key: o.key, Socket: o.socket}
+	path, only := strings.CutPrefix(o.addr, "unix:")
+	switch {
+	case only:
+		at.TCP, at.Socket = "", path
+	case at.Socket == "":
+		at.Socket = s.socket()
+	case at.Socket == noSocket:
+		at.Socket = ""
+	}
+	return at
+}
+
 // socket is where the server of a store listens for programs of its user.
 func (s *site) socket() string { return filepath.Join(s.path+".d", "stint.sock") }
 
 // url is where the server is.
 func (v *serving) url() string {
 	scheme := "http"
+	if strings.HasPrefix(v.listeners.Addr(), "unix:") {
+		return v.listeners.Addr()
+	}
 	if v.options.cert != "" {
 		scheme = "https"
 	}

@@ -114,6 +114,9 @@ func flagsOf(cmd *cobra.Command, wd string) (words []string) {
 			if slices.Contains([]string{"tls-cert", "tls-key", "socket"}, f.Name) && v != noSocket {
 				v = absolute(wd, v)
 			}
+			if path, ok := strings.CutPrefix(v, "unix:"); ok && f.Name == "addr" {
+				v = "unix:" + absolute(wd, path)
+			}
 			words = append(words, "--"+f.Name+"="+v)
 		}
 	})
