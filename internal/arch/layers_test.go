@@ -3,6 +3,7 @@ package arch_test
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,7 +31,13 @@ const (
 // fails; rows may stand before their package does. A new package comes with
 // its row in the same commit.
 func layers() []row {
-	may := func(pkgs ...string) []string { return pkgs }
+	return slices.Concat(vocabularyLayers(), agentLayers(), doorLayers(), programLayers())
+}
+
+func may(pkgs ...string) []string { return pkgs }
+
+// vocabularyLayers are the vocabulary, stores, and the only writer.
+func vocabularyLayers() []row {
 	return []row{
 		// The vocabulary and the rules.
 		{pkg: root, is: "the vocabulary: Session, Entry, Lease, Message, Agent, Loop, Store, Error; standard library only"},
@@ -60,7 +67,12 @@ func layers() []row {
 
 		// The only writer.
 		{pkg: "engine", is: "claims sessions, drives loops, renews leases", may: may(root, "journal", "internal/ident", "internal/faultpoint", "internal/jsonx")},
+	}
+}
 
+// agentLayers are agents and what they talk to.
+func agentLayers() []row {
+	return []row{
 		// Agents and what they talk to.
 		{pkg: "model", is: "the question to a language model and its answer"},
 		{pkg: "model/modeltest", is: "a strict service, and the suite that every model over HTTP must pass", may: may("model")},
@@ -83,7 +95,12 @@ func layers() []row {
 		{pkg: "agent/http", is: "a signed request, as an agent", may: may(root, "model", "tool", "internal/safedial", "internal/child", "internal/protocol")},
 		{pkg: "agent/cli", is: "command-line agents that print JSON, as agents", may: may(root, "internal/proc", "internal/child", "internal/jsonx", "internal/faultpoint")},
 		{pkg: "agent/acp", is: "agents that speak the Agent Client Protocol, as agents", may: may(root, "internal/proc", "internal/child", "internal/jsonx", "internal/faultpoint")},
+	}
+}
 
+// doorLayers are triggers, answers and doors.
+func doorLayers() []row {
+	return []row{
 		// Triggers, answers, doors.
 		{pkg: "internal/access/keeper", is: "tokens in the system journal", may: may(root, "engine", "internal/access", "internal/faultpoint")},
 		{pkg: "internal/gate", is: "what is asked before a session begins", may: may(root, "internal/child", "internal/proc", "internal/safedial")},
@@ -98,7 +115,12 @@ func layers() []row {
 		{pkg: "internal/api", is: "HTTP and SSE: reads through view, commands through engine", may: may(root, "journal", "engine", "internal/access", "internal/access/guard", "internal/control", "internal/hook", "internal/ident", "internal/jsonx", "internal/problem", "internal/term", "internal/trigger", "internal/view")},
 		{pkg: "internal/web", is: "the dashboard, embedded"},
 		{pkg: "client", is: "the same questions and commands over HTTP", may: may(root)},
+	}
+}
 
+// programLayers are programs and checks of the whole product.
+func programLayers() []row {
+	return []row{
 		// Programs and whole-product checks.
 		{pkg: "internal/bench", is: "the measured workloads", may: may(root, "engine", "journal", "store/*", "agent/llm", "model", "model/script", "tool", "internal/access", "internal/access/guard", "internal/api", "internal/ident", "internal/view")},
 		{pkg: "cmd/stint", is: "flags, configuration, wiring; one file a command", may: may(anything)},
