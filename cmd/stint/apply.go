@@ -65,6 +65,9 @@ func (v *serving) apply(ctx context.Context, p *applied, by stint.Actor, takes *
 		return err
 	}
 	v.receiver.Set(p.targets(v.wiring), p.broken("hooks")...)
+	if err := v.notifier.Set(ctx, p.endpoints(v.wiring), p.broken("notify")...); err != nil {
+		return err
+	}
 	v.now.Store(p)
 	var was appliedHeld
 	if raw := v.system.State(appliedSection); raw != nil {

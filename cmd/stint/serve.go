@@ -20,6 +20,7 @@ import (
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/access"
 	"github.com/stint-dev/stint/internal/access/keeper"
+	"github.com/stint-dev/stint/internal/notify"
 	"github.com/stint-dev/stint/internal/server"
 	"github.com/stint-dev/stint/internal/stream"
 	"github.com/stint-dev/stint/internal/trigger"
@@ -143,6 +144,7 @@ type serving struct {
 	tokens    *keeper.Keeper
 	scheduler *trigger.Scheduler
 	receiver  *trigger.Receiver
+	notifier  *notify.Notifier
 	ending    atomic.Bool // no requests are taken up any more
 	listeners *server.Listeners
 	now       atomic.Pointer[applied]
@@ -209,6 +211,9 @@ func (v *serving) begin(ctx context.Context, patience time.Duration, end context
 		v.scheduler, err = trigger.NewScheduler(e, v.system, v.site.store, v.log)
 	}
 	if err == nil {
+		v.notifier, err = notify.New(v.system, v.site.store, v.log)
+	}
+	if err == nil {
 		v.engine, v.receiver = e, trigger.NewReceiver(e, v.system, v.site.store, v.log)
 		return nil
 	}
@@ -250,6 +255,7 @@ func (v *serving) run(ctx context.Context, end context.CancelCauseFunc) error {
 		work("engine", v.engine.Serve)
 	}
 	work("schedules", v.scheduler.Run)
+	work("notify", v.notifier.Run)
 	work("orders", orders.Run)
 	work("listener", func(ctx context.Context) error {
 		return v.listeners.Serve(ctx, handler, v.log, time.Second, 10*time.Second)

@@ -17,6 +17,8 @@ import (
 	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/gate"
+	"github.com/stint-dev/stint/internal/hook"
+	"github.com/stint-dev/stint/internal/notify"
 	"github.com/stint-dev/stint/internal/trigger"
 )
 
@@ -79,6 +81,9 @@ func (p *applied) items() map[string]string {
 	}
 	for name, h := range p.file.Hooks {
 		say("hooks."+name, h.Definition())
+	}
+	for name, e := range p.file.Notify {
+		say("notify."+name, e)
 	}
 	for key, err := range p.bad {
 		out[key] = "cannot be used: " + err.Error()
@@ -174,6 +179,23 @@ func (p *applied) targets(w *wiring) []trigger.Target {
 				return engine.Request{Agent: agent}, err
 			},
 		})
+	}
+	return all
+}
+
+// endpoints are those of the file, as a notifier tells them.
+func (p *applied) endpoints(w *wiring) []notify.Endpoint {
+	var all []notify.Endpoint
+	for _, name := range slices.Sorted(maps.Keys(p.file.Notify)) {
+		c := p.file.Notify[name]
+		e := notify.Endpoint{Name: name, URL: c.URL, Agents: c.Agents, AllowPrivate: c.Private}
+		for _, event := range c.Events {
+			e.Events = append(e.Events, notify.Event(event))
+		}
+		e.Secrets = func() ([]string, error) {
+			return config.HookSecrets(hook.Definition{Name: name, Scheme: hook.Standard, Secrets: c.Secrets}, w.getenv, os.ReadFile)
+		}
+		all = append(all, e)
 	}
 	return all
 }

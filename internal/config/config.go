@@ -33,6 +33,7 @@ type File struct {
 	Agents      map[string]Agent      // by name; may be empty
 	Hooks       map[string]*hook.Hook // by name; may be empty
 	Schedules   map[string]Schedule   // by name; may be empty
+	Notify      map[string]Endpoint   // by name; may be empty
 
 	providers map[string]Provider // with those that are built in, by name
 }

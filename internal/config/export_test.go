@@ -26,6 +26,7 @@ func KnownKeys() map[string][]string {
 		"hookLimits": keys(d.hookLimitMembers(&hook.Limits{})),
 		"schedule":   keys(d.scheduleMembers(&Schedule{}, nil)),
 		"catchUp":    keys(d.catchUpMembers(&Schedule{})),
+		"endpoint":   keys(d.endpointMembers(&Endpoint{}, nil)),
 		"when":       keys(d.whenMembers(&When{})),
 		"override":   keys(d.overrideMembers(&ToolRule{})),
 	}
@@ -37,6 +38,7 @@ func KnownKeys() map[string][]string {
 }
 
 var (
+	BadName        = badName
 	Quote          = quote
 	AsList         = asList
 	ParseDuration  = parseDuration

@@ -12,9 +12,9 @@ import (
 	"github.com/stint-dev/stint/internal/hook"
 )
 
-// LoadServing is [Load] for a server, which goes on with what is sound: hooks and
-// schedules that have something wrong are left out of the file, and bad has an error for
-// each, under hooks.NAME or schedules.NAME, as [Load] would have given it. What is wrong
+// LoadServing is [Load] for a server, which goes on with what is sound: hooks,
+// schedules and endpoints that have something wrong are left out of the file, and bad has an
+// error for each, under hooks.NAME, schedules.NAME or notify.NAME, as [Load] would have given it. What is wrong
 // elsewhere is an error as of [Load].
 func LoadServing(path string) (f *File, bad map[string]error, err error) {
 	abs, b, err := open(path)
@@ -29,7 +29,7 @@ func LoadServing(path string) (f *File, bad map[string]error, err error) {
 	}
 	d.file(root, f)
 	bad = map[string]error{}
-	for _, part := range []string{"hooks", "schedules"} {
+	for _, part := range []string{"hooks", "schedules", "notify"} {
 		section := valueOf(root, part)
 		if section == nil {
 			continue
@@ -42,8 +42,10 @@ func LoadServing(path string) (f *File, bad map[string]error, err error) {
 				continue
 			case part == "hooks":
 				delete(f.Hooks, p.key.text)
-			default:
+			case part == "schedules":
 				delete(f.Schedules, p.key.text)
+			default:
+				delete(f.Notify, p.key.text)
 			}
 			bad[part+"."+p.key.text] = err
 		}

@@ -251,7 +251,7 @@ func TestExample(t *testing.T) {
 	for line := range strings.Lines(text) {
 		trimmed := strings.TrimLeft(line, " ")
 		rest, comment := strings.CutPrefix(trimmed, "# ")
-		key := regexp.MustCompile(`^(triage|reader|review|coder|store|concurrency|providers|hooks|schedules):`).MatchString(rest)
+		key := regexp.MustCompile(`^(triage|reader|review|coder|store|concurrency|providers|hooks|schedules|notify):`).MatchString(rest)
 		if inside = comment && (key || inside && strings.HasPrefix(rest, "  ")); inside {
 			line = line[:len(line)-len(trimmed)] + rest
 		}

@@ -39,3 +39,22 @@ func TestSchedules(t *testing.T) {
 		t.Errorf("got\n%+v\nwant\n%+v", f.Schedules, want)
 	}
 }
+
+func TestNotify(t *testing.T) {
+	f, err := config.Load(filepath.Join("testdata", "good", "notify.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := filepath.Abs(filepath.Join("testdata", "good"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]config.Endpoint{
+		"pager": {Name: "pager", URL: "https://example.com/stint?team=core", Secrets: []string{"env:NEW", "file:" + filepath.Join(dir, "old")},
+			Events: []string{"approval.requested", "session.waiting"}, Agents: []string{"triage"}},
+		"local": {Name: "local", URL: "http://127.0.0.1:9000", Secrets: []string{"env:LOCAL"}, Private: true},
+	}
+	if !reflect.DeepEqual(f.Notify, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", f.Notify, want)
+	}
+}

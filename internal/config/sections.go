@@ -20,12 +20,15 @@ func (d *decoder) file(n *node, f *File) {
 	}
 	f.providers = d.providers
 	d.section(n, "", "a mapping with the key agents", d.fileMembers(f))
-	// Hooks and schedules name agents, in the same way.
+	// Hooks, schedules and endpoints name agents, in the same way.
 	if h := valueOf(n, "hooks"); h != nil && n.shape == mapping {
 		d.hooks(h, "hooks", f)
 	}
 	if s := valueOf(n, "schedules"); s != nil && n.shape == mapping {
 		d.schedules(s, "schedules", f)
+	}
+	if e := valueOf(n, "notify"); e != nil && n.shape == mapping {
+		d.notify(e, "notify", f)
 	}
 }
 
@@ -37,6 +40,7 @@ func (d *decoder) fileMembers(f *File) []member {
 		{"agents", func(n *node, path string) { d.agents(n, path, f) }},
 		{"hooks", func(*node, string) {}},     // read after all else
 		{"schedules", func(*node, string) {}}, // the same
+		{"notify", func(*node, string) {}},    // the same
 	}
 }
 

@@ -173,17 +173,6 @@ func formatSize(n int64) string {
 // flags and in what people type, so they hold nothing that means something there.
 const nameRule = "a name has 1 to 64 characters of a-z, 0-9, '.', '_' and '-', and begins with a letter or a digit"
 
-// CheckName tells whether name can be an agent's. The error is [stint.Invalid],
-// says what is wrong with it and has the rule as its hint.
-func CheckName(name string) error {
-	why := badName(name)
-	if why == "" {
-		return nil
-	}
-	return &stint.Error{Code: stint.Invalid, Op: "config", Hint: nameRule,
-		Err: fmt.Errorf("the name %q %s", clip(name, 40), why)}
-}
-
 // badName says what is wrong with a name, "" if nothing is.
 func badName(name string) string {
 	if name == "" {

@@ -81,8 +81,9 @@ func New(system *engine.System, source Source, log *slog.Logger) (*Notifier, err
 }
 
 // Set replaces all endpoints. One that is new is told of what happens from now on; one that
-// stays goes on where it was. What is wrong with one is [stint.Invalid], and changes nothing.
-func (n *Notifier) Set(ctx context.Context, all []Endpoint) error {
+// stays goes on where it was, and so does what is broken, by name: a mistake in a file is no
+// wish to end it. What is wrong with one is [stint.Invalid], and changes nothing.
+func (n *Notifier) Set(ctx context.Context, all []Endpoint, broken ...string) error {
 	n.setting.Lock()
 	defer n.setting.Unlock()
 	for i := range all {
@@ -108,15 +109,28 @@ func (n *Notifier) Set(ctx context.Context, all []Endpoint) error {
 		next[e.Name] = s
 	}
 	n.mu.Lock()
-	gone := slices.Collect(maps.Values(n.senders))
+	var gone []*sender
+	for name, old := range n.senders {
+		if next[name] == nil && slices.Contains(broken, name) {
+			next[name] = old
+			continue
+		}
+		gone = append(gone, old)
+	}
+	if len(next) == 0 && len(gone) == 0 {
+		n.mu.Unlock()
+		return nil
+	}
 	n.senders = next
 	n.note(engine.Note{What: "notify.set", Data: map[string]int{"endpoints": len(next)}})
 	n.mu.Unlock()
 	for _, s := range gone {
 		s.end()
 	}
-	for _, s := range next {
-		n.begin(s)
+	for name, s := range next {
+		if !slices.Contains(broken, name) { // that one has begun
+			n.begin(s)
+		}
 	}
 	return n.flush(ctx)
 }
