@@ -46,6 +46,7 @@ type rig struct {
 	*testing.T
 
 	bin, store, log string
+	full            string // how large a file may become, in bytes; empty: as large as it likes
 
 	mu   sync.Mutex
 	told map[string]trigger.Delivered // what was answered first, by hook and id
@@ -58,7 +59,7 @@ type parcel struct{ hook, id, body string }
 func (r *rig) serve(fault string) (url string, ended func()) {
 	r.Helper()
 	cmd := exec.CommandContext(r.Context(), r.bin, r.store)
-	cmd.Env = append(os.Environ(), "STINT_FAULT="+fault, "STINT_FAULT_LOG="+r.log)
+	cmd.Env = append(os.Environ(), "STINT_FAULT="+fault, "STINT_FAULT_LOG="+r.log, "RECEIVER_FULL="+r.full)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
@@ -123,9 +124,12 @@ func (r *rig) send(client *http.Client, url string, p parcel) bool {
 	if err != nil {
 		return false
 	}
+	if r.full != "" && resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "" {
+		return false
+	}
 	var o trigger.Delivered
 	if resp.StatusCode > 202 || json.Unmarshal(b, &o) != nil || o.ID != p.id {
-		r.Errorf("%v: %d %s", p, resp.StatusCode, b)
+		r.Errorf("%s of %s: %d %s", p.id, p.hook, resp.StatusCode, b)
 		return true
 	}
 	r.mu.Lock()
@@ -135,7 +139,7 @@ func (r *rig) send(client *http.Client, url string, p parcel) bool {
 	case !there:
 		r.told[p.hook+"/"+p.id] = o
 	case !o.Repeated || o.Session != was.Session || o.Result != was.Result:
-		r.Errorf("%v: first %+v, then %+v", p, was, o)
+		r.Errorf("%s of %s: first %+v, then %+v", p.id, p.hook, was, o)
 	}
 	return true
 }
@@ -214,7 +218,13 @@ func (r *rig) count(sent []parcel) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		there[id] = map[string]int{string(es[0].Body): 1}
+		first := es[0].Body
+		if !es[0].Blob.IsZero() {
+			if first, err = s.Blob(r.Context(), rows[i].Session.Family, es[0].Blob); err != nil {
+				r.Fatal(err)
+			}
+		}
+		there[id] = map[string]int{string(first): 1}
 		for _, m := range in {
 			there[id][string(m.Body)]++
 		}
@@ -238,14 +248,19 @@ func (r *rig) count(sent []parcel) {
 		if o.Result == trigger.Dropped {
 			want = 0
 		} else if there[o.Session][p.body] != 1 {
-			r.Errorf("%v is not in the session %s that was told", p, o.Session)
+			r.Errorf("%s of %s is not in the session %s that was told", p.id, p.hook, o.Session)
 		}
 		if prompts[p.body] != want {
-			r.Errorf("%v has come %d times to sessions, want %d", p, prompts[p.body], want)
+			r.Errorf("%s of %s has come %d times to sessions, want %d", p.id, p.hook, prompts[p.body], want)
 		}
 	}
-	if got := fmt.Sprint(sessions["plain"], sessions["keyed"], sessions["late"]); got != fmt.Sprint(plain, 2, 2) {
-		r.Errorf("%s sessions, want %d, 2 and 2", got, plain)
+	for name, n := range sessions { // the two keys of a hook have one each
+		if want := map[string]int{"plain": plain, "keyed": 2, "late": 2}[name]; n != want {
+			r.Errorf("%d sessions of %s, want %d", n, name, want)
+		}
+	}
+	if sessions["plain"] == 0 || sessions["keyed"] == 0 {
+		r.Errorf("there are sessions of %v", sessions)
 	}
 	if len(sent) != len(r.told) {
 		r.Errorf("%d were sent, %d were answered", len(sent), len(r.told))

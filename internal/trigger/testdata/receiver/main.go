@@ -17,6 +17,10 @@ import (
 )
 
 func main() {
+	if err := limitFiles(); err != nil {
+		fmt.Fprintln(os.Stderr, "receiver:", err)
+		os.Exit(1)
+	}
 	if err := serve(context.Background(), os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "receiver:", err)
 		os.Exit(1)
