@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/access"
 	"github.com/stint-dev/stint/internal/api"
+	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -155,13 +157,31 @@ func (r *room) unread(id string) int {
 	return len(ms)
 }
 
+// crowd lets nobody send before n have come to it.
+type crowd struct {
+	control.Store
+
+	n    int64
+	here atomic.Int64
+	all  chan struct{}
+}
+
+func (c *crowd) Send(ctx context.Context, id stint.ID, m stint.Message) error {
+	if c.here.Add(1) == c.n {
+		close(c.all)
+	}
+	<-c.all
+	return c.Store.Send(ctx, id, m)
+}
+
 // Of several who found a session idle and want it to themselves, one gets it.
 func TestRejectAtOnce(t *testing.T) {
 	t.Parallel()
-	inRoom(t, func(t *testing.T, r *room) {
+	const n = 20
+	together := func(o *api.Options) { o.Store = &crowd{Store: o.Store, n: n, all: make(chan struct{})} }
+	inRoomWith(t, together, func(t *testing.T, r *room) {
 		id := r.begin(`{"agent":"chat"}`)
 		r.run(id)
-		const n = 20
 		got := make(chan int, n)
 		for i := range n {
 			go func() {

@@ -175,7 +175,7 @@ func (s *server) getSchedule(ctx context.Context, in *TriggerPath) (*scheduleOut
 
 type occurrencesInput struct {
 	TriggerPath
-	Limit  int    `query:"limit" minimum:"10" maximum:"500" default:"100" doc:"At most so many, or a few more that share a time."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"At most so many, and others of the same time as the last."`
 	Before string `query:"before" maxLength:"40" doc:"Only those of times before this one, RFC 3339: next of the page before has it."`
 }
 
@@ -200,27 +200,20 @@ func (s *server) occurrences(ctx context.Context, in *occurrencesInput) (*occurr
 			return nil, invalid("before is no time", "take next of the page before")
 		}
 	}
-	items, err := trigger.History(ctx, s.Store, one.Name, before, in.Limit)
+	items, err := trigger.History(ctx, s.Store, one.Name, before, in.Limit+1) // one more tells whether there are more
 	if err != nil {
 		return nil, err
 	}
 	out := &occurrencesOutput{occurrenceList{Schema: SchemaOccurrences, Schedule: one.Name, Items: items}}
-	if len(items) < in.Limit {
-		return out, nil
+	n := min(in.Limit, len(items))
+	for n > 0 && n < len(items) && items[n].To.Equal(items[n-1].To) { // the next page begins behind a time
+		n++
 	}
-	// Several lines may be of one time: a page ends between two times, so that the next one
-	// begins behind a time.
-	last := items[len(items)-1].To
-	n := len(items)
-	for n > 0 && items[n-1].To.Equal(last) {
-		n--
+	if len(items) > in.Limit { // behind those of one time there may be none
+		out.Body.Items = items[:n]
+		next := "?" + url.Values{"before": {items[n-1].To.UTC().Format(time.RFC3339Nano)}, "limit": {strconv.Itoa(in.Limit)}}.Encode()
+		out.Body.Next = &next
 	}
-	if n == 0 {
-		return out, stint.Internal.Errorf("schedule", "%d lines of the ledger are of one time", len(items))
-	}
-	out.Body.Items = items[:n]
-	next := "?" + url.Values{"before": {items[n-1].To.UTC().Format(time.RFC3339Nano)}, "limit": {strconv.Itoa(in.Limit)}}.Encode()
-	out.Body.Next = &next
 	return out, nil
 }
 

@@ -84,7 +84,7 @@ func sessionsFilters(k *kit) {
 	plain := k.create(createdAt(noon))
 	other := k.create(agent("other", "exec"), named("weekly report"), trigger("schedule"), createdAt(noon.Add(time.Hour)),
 		labels(map[string]string{"team": "a", "env": "prod"}))
-	child := k.create(inFamily(plain.id()), labels(map[string]string{"team": "b", "empty": ""}), createdAt(noon.Add(2*time.Hour)))
+	child := k.create(inFamily(plain.id()), labels(map[string]string{"team": "b", "env": "test", "empty": ""}), createdAt(noon.Add(2*time.Hour)))
 	waiting, ended := k.claimed("r", createdAt(noon.Add(3*time.Hour))), k.claimed("r", createdAt(noon.Add(4*time.Hour)))
 	k.leave(waiting, waits(stint.Wait{For: stint.ForOperator}))
 	k.leave(ended, ends())
