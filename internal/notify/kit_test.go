@@ -27,28 +27,12 @@ const (
 	newer = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
 )
 
-// feeds is a store in memory that says what happened, until it is cut off from its server.
+// feeds is a store in memory, until it is cut off from its server.
 type feeds struct {
 	*mem.Store
 
-	cut atomic.Bool
-
-	mu  sync.Mutex
-	all []stint.Entry
-}
-
-func (f *feeds) add(es []stint.Entry) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.all = append(f.all, es...)
-}
-
-func (f *feeds) Create(ctx context.Context, b stint.Batch, c stint.Claim) (stint.Lease, error) {
-	l, err := f.Store.Create(ctx, b, c)
-	if err == nil && l.Session == b.Session.ID {
-		f.add(b.Entries)
-	}
-	return l, err
+	cut   atomic.Bool
+	moved atomic.Bool // the next place that it is asked for is that of another store
 }
 
 func (f *feeds) Append(ctx context.Context, l stint.Lease, b stint.Batch, done func(error)) {
@@ -56,32 +40,14 @@ func (f *feeds) Append(ctx context.Context, l stint.Lease, b stint.Batch, done f
 		done(stint.Fenced.Errorf("append", "it is dead"))
 		return
 	}
-	f.Store.Append(ctx, l, b, func(err error) {
-		if err == nil {
-			f.add(b.Entries)
-		}
-		done(err)
-	})
+	f.Store.Append(ctx, l, b, done)
 }
 
-func (f *feeds) Feed(_ context.Context, after string, limit int) (es []stint.Entry, cursors []string, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := 0
-	if after != "" {
-		if _, err := fmt.Sscanf(after, "c%d", &n); err != nil || n > len(f.all) {
-			return nil, nil, stint.Conflict.Errorf("feed", "%q is of another store", after)
-		}
+func (f *feeds) Feed(ctx context.Context, after string, limit int) (es []stint.Entry, cursors []string, err error) {
+	if after != "" && f.moved.CompareAndSwap(true, false) {
+		return nil, nil, stint.Conflict.Errorf("feed", "%q is of another store", after)
 	}
-	end := len(f.all)
-	if limit > 0 {
-		for end = n; end < len(f.all) && len(es) < limit; end++ {
-			if e := f.all[end]; e.Kind != stint.SystemRecorded && e.Pos.Line >= 0 {
-				es, cursors = append(es, e), append(cursors, fmt.Sprintf("c%09d", end+1))
-			}
-		}
-	}
-	return es, append(cursors, fmt.Sprintf("c%09d", end)), nil
+	return f.Store.Feed(ctx, after, limit)
 }
 
 // office is a server that notifies.
