@@ -222,12 +222,17 @@ func starters(ctx context.Context, s *site, row *stint.Row) ([]stint.ID, error) 
 	return all, nil
 }
 
-// startedBy returns the sessions that this process descends from, the nearest first, as
-// far as the environments say; served: it also descends from what a program of agents
-// started that is of no one session, as servers of tools are.
+// startedBy returns the sessions that this process descends from, see [startedBy].
 func (a *app) startedBy() (sessions []stint.ID, served bool) {
-	from := []string{a.getenv("STINT_SESSION")}
-	for _, p := range proc.Ancestors(os.Getpid()) {
+	return startedBy(os.Getpid(), a.getenv("STINT_SESSION"))
+}
+
+// startedBy returns the sessions that a process descends from, the nearest first, as far
+// as more and the environments say; served: it also descends from what a program of
+// agents started that is of no one session, as servers of tools are.
+func startedBy(pid int, more ...string) (sessions []stint.ID, served bool) {
+	from := more
+	for _, p := range proc.Ancestors(pid) {
 		id, known := proc.Getenv(p.Pid, "STINT_SESSION")
 		from = append(from, id)
 		served = served || !known && proc.IsGuard(p.Pid)

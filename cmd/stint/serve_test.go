@@ -279,3 +279,37 @@ func TestNextOfASchedule(t *testing.T) {
 	d.fails(exitInvalid, "takes the name of a schedule, or --cron", "schedule", "next")
 	d.fails(exitInvalid, "takes the name of a schedule, or --cron", "schedule", "next", "rarely", "--cron", "@daily")
 }
+
+// What a session starts is let in without a token as an agent: it may look and start, and
+// gets no token with which it could decide what it asks.
+func TestAgentAtTheAPI(t *testing.T) {
+	d := newDesk(t)
+	d.put("ask.sh", `read -r port path
+ask() { exec 3<>/dev/tcp/127.0.0.1/$port; printf "$1 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${#2}\r\nConnection: close\r\n\r\n$2" >&3; head -n 1 <&3; exec 3>&-; }
+ask "GET /v1/sessions"
+env -i setsid bash -c "$(declare -f ask); port=$port; "'ask "POST /v1/tokens" "{\"name\":\"me\",\"kind\":\"user\",\"role\":\"admin\"}"'
+ask "POST /v1/schedules/rarely/fire"
+`)
+	d.put("stint.yaml", "agents:\n  nosy: {kind: exec, command: [bash, ask.sh], protocol: none, effect: read}\nschedules:\n  rarely: {agent: nosy, every: 9999h}\n")
+	r, url := d.serves()
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.ok("start", "nosy", "--name", "nosy-1", "-p", port+"\n")
+	d.has("completed", "show", "nosy-1", "--field", "status")
+	out := d.ok("logs", "nosy-1", "-o", "cat")
+	if strings.Count(out, "HTTP/1.1 200 OK") != 1 || strings.Count(out, "HTTP/1.1 403 Forbidden") != 2 {
+		t.Errorf("got\n%s", out)
+	}
+	if out := d.ok("token", "ls", "-a"); !strings.Contains(out, "There are no tokens") {
+		t.Errorf("got\n%s", out)
+	}
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/tokens", strings.NewReader(`{"name":"ann","kind":"user","role":"admin"}`))
+	req.Header.Set("Content-Type", "application/json")
+	if code, body := status(t, http.DefaultClient, req); code != http.StatusCreated {
+		t.Errorf("a person gets %d: %s", code, body)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	r.ends()
+}

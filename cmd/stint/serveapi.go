@@ -14,6 +14,7 @@ import (
 	"github.com/stint-dev/stint/internal/access/guard"
 	"github.com/stint-dev/stint/internal/api"
 	"github.com/stint-dev/stint/internal/hook"
+	"github.com/stint-dev/stint/internal/server"
 	"github.com/stint-dev/stint/internal/stream"
 	"github.com/stint-dev/stint/internal/trigger"
 	"github.com/stint-dev/stint/internal/view"
@@ -25,7 +26,7 @@ func (v *serving) handler(events *stream.Server) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := guard.New(guard.Config{Keeper: v.tokens, Redeemer: v.tokens, Hosts: hosts, LocalAdmin: v.options.localAdmin, BehindProxy: v.options.behindProxy, Log: v.log})
+	g, err := guard.New(guard.Config{Keeper: v.tokens, Redeemer: v.tokens, Hosts: hosts, LocalAdmin: v.options.localAdmin, BehindProxy: v.options.behindProxy, Somebody: v.somebody, Log: v.log})
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +42,23 @@ func (v *serving) handler(events *stream.Server) (http.Handler, error) {
 	row := access.Route{Method: http.MethodPost, Pattern: pattern, Public: "each delivery is proven by its sender, as its hook says", MaxBody: 1 << 30} // the hook has a limit of its own
 	mux.Handle(row.Key(), v.receiver)
 	return g.Protect(append(table, row), &mux)
+}
+
+// somebody is who asks from this machine without a token: a person, unless the process
+// descends from a session.
+func (v *serving) somebody(ctx context.Context) access.Principal {
+	pid, known := server.PeerOf(ctx)
+	if !known {
+		return access.Local()
+	}
+	sessions, served := startedBy(pid)
+	switch {
+	case len(sessions) > 0:
+		return access.Inside(sessions[0].String())
+	case served:
+		return access.Inside("unknown")
+	}
+	return access.Local()
 }
 
 // Start implements [api.Starter].

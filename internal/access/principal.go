@@ -29,6 +29,13 @@ func (t Token) Principal() Principal {
 // Local returns who is on the same machine and needs no token: see [Trust].
 func Local() Principal { return Principal{Name: "local", scopes: Scopes()} }
 
+// Inside returns who is on the same machine and was started by a session: it needs no
+// token to look at sessions and to run them, and may do nothing else. An agent decides
+// nothing that it asks for, and makes no tokens with which it could.
+func Inside(session string) Principal {
+	return Principal{Kind: Agent, Name: "session:" + session, scopes: []Scope{SessionsRead, SessionsRun}}
+}
+
 // Can reports whether p has a scope. A kind that may never have it has not, whatever is
 // stored in its token.
 func (p Principal) Can(s Scope) bool { return slices.Contains(p.scopes, s) && !p.Kind.never(s) }

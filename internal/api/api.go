@@ -122,6 +122,9 @@ func actor(ctx context.Context) stint.Actor {
 	p := guard.From(ctx)
 	switch p.Kind {
 	case access.Agent:
+		if p.Token == "" { // a session that is on this machine
+			return stint.Actor(p.Name)
+		}
 		return stint.Actor("agent:" + p.Name)
 	case access.CI:
 		return stint.Actor("ci:" + p.Name)

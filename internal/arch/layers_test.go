@@ -110,7 +110,7 @@ func doorLayers() []row {
 		{pkg: "internal/view", is: "answers; it gets a Reader, so it cannot write", may: may(root, "journal", "internal/explain", "internal/ident", "internal/term")},
 		{pkg: "internal/control", is: "orders to sessions, the same for the command line and the API", may: may(root, "journal", "engine", "tool", "internal/config", "internal/ident", "internal/term", "internal/view")},
 		{pkg: "internal/mcpserver", is: "sessions as tools of the Model Context Protocol, for other agents", may: may(root, "tool", "internal/ident", "internal/term", "internal/view")},
-		{pkg: "internal/server", is: "the life of a server: where it listens, what it obeys, how it ends", may: may(root, "engine", "internal/access/guard")},
+		{pkg: "internal/server", is: "the life of a server: where it listens, what it obeys, how it ends", may: may(root, "engine", "internal/access/guard", "internal/proc")},
 		{pkg: "internal/stream", is: "what happens, as events over HTTP with cursors that outlive the process", may: may(root, "model", "internal/view", "internal/problem")},
 		{pkg: "internal/api", is: "HTTP and SSE: reads through view, commands through engine", may: may(root, "journal", "engine", "internal/access", "internal/access/guard", "internal/control", "internal/hook", "internal/ident", "internal/jsonx", "internal/problem", "internal/term", "internal/trigger", "internal/view")},
 		{pkg: "internal/web", is: "the dashboard, embedded"},

@@ -203,6 +203,7 @@ func (l *Listeners) Serve(ctx context.Context, h http.Handler, log *slog.Logger,
 	defer cut()
 	srv := guard.Server(h)
 	srv.BaseContext = func(net.Listener) context.Context { return base }
+	srv.ConnContext = withPeer
 	srv.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug) // what clients do wrong
 	ended, serving := make(chan error, 2), 0
 	for _, ln := range l.all() {

@@ -76,7 +76,7 @@ func unauthorized(err error) error {
 func (g *Guard) local(ctx context.Context, p access.Peer) (access.Principal, error) {
 	t := access.Trust{Tokens: true, LocalAdmin: g.config.LocalAdmin, BehindProxy: g.config.BehindProxy}
 	if t.Local(p) {
-		return access.Local(), nil
+		return g.config.Somebody(ctx), nil
 	}
 	if t.Tokens = false; t.Local(p) { // it depends on whether there are any
 		any, err := g.config.Keeper.Any(ctx)
@@ -84,7 +84,7 @@ func (g *Guard) local(ctx context.Context, p access.Peer) (access.Principal, err
 		case err != nil:
 			return access.Principal{}, g.unavailable(err)
 		case !any:
-			return access.Local(), nil
+			return g.config.Somebody(ctx), nil
 		}
 	}
 	e := stint.Denied.Errorf("request", "it has no token")

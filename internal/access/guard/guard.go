@@ -33,6 +33,10 @@ type Config struct {
 	// LocalAdmin lets loopback in without a token though there are tokens. It cannot be
 	// together with BehindProxy.
 	LocalAdmin bool
+	// Somebody returns who is on this machine and needs no token, from the context of the
+	// request; nil: [access.Local]. It is asked once for a request, and again while a stream
+	// goes on.
+	Somebody func(context.Context) access.Principal
 	// BehindProxy says that requests come through a proxy with TLS. Plain requests that
 	// come from elsewhere than Proxies and loopback are refused.
 	BehindProxy bool
@@ -73,6 +77,9 @@ func New(c Config) (*Guard, error) {
 	}
 	if c.MaxStreams == 0 {
 		c.MaxStreams = defaultStreams
+	}
+	if c.Somebody == nil {
+		c.Somebody = func(context.Context) access.Principal { return access.Local() }
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
