@@ -69,12 +69,25 @@ func TestBenchLatencyAndGrowth(t *testing.T) {
 	}
 }
 
+func TestBenchList(t *testing.T) {
+	d := newDesk(t)
+	l := benchJSON[bench.Lists](d, "list", "-n", "300", "--requests", "3")
+	if l.Sessions != 300 || len(l.Queries) != len(bench.ListQueries()) {
+		t.Errorf("%+v", l)
+	}
+	for _, q := range l.Queries {
+		if q.P95ms < q.P50ms || q.MaxMS < q.P95ms || q.MaxBytes == 0 {
+			t.Errorf("%+v", q)
+		}
+	}
+}
+
 func TestBenchRefuses(t *testing.T) {
 	d := newDesk(t)
 	for _, args := range []string{
 		"bench x", "bench --concurrency 0", "bench --concurrency 1,x", "bench --effect twice", "bench --loops 0", "bench --sessions -1", "bench --for 0s",
 		"bench latency x", "bench latency --for 0s", "bench recover -n 0", "bench recover --loops -1", "bench waiters -n 0", "bench waiters --for 0s",
-		"bench cold -n 0", "bench growth --loops 0", "bench growth --grow -1", "bench growth --store sqlite:x.db", "bench child", "bench child x",
+		"bench cold -n 0", "bench growth --loops 0", "bench growth --grow -1", "bench growth --store sqlite:x.db", "bench list -n 0", "bench list --requests 0", "bench child", "bench child x",
 		"bench --store mysql:x", "bench cold --store x",
 	} {
 		d.fails(exitInvalid, "stint:", strings.Fields(args)...)
