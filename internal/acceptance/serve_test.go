@@ -91,30 +91,72 @@ func (s *site) upto(at time.Time) []line {
 // line that ran has a session of its own, of which the store has no others.
 func (s *site) gapless(all []line) {
 	s.t.Helper()
+	for _, p := range gaps(all, s.list()) {
+		s.t.Error(p)
+	}
+}
+
+// gaps says what is wrong with a ledger of each second, oldest line first, and the
+// sessions that came of it.
+func gaps(all []line, there []session) (wrong []string) {
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	sessions := map[string]int{}
 	for i, l := range all {
 		if want := int64(l.To.Sub(l.From)/time.Second) + 1; l.Count != want || l.From.After(l.To) || l.From.Nanosecond() != 0 {
-			s.t.Errorf("a line of %d times has %d seconds in it: %+v", l.Count, want, l)
+			say("a line of %d times has %d seconds in it: %+v", l.Count, want, l)
 		}
 		if i > 0 && !l.From.Equal(all[i-1].To.Add(time.Second)) {
-			s.t.Errorf("between two lines are %v:\n%+v\n%+v", l.From.Sub(all[i-1].To), all[i-1], l)
+			say("between two lines are %v: %+v, %+v", l.From.Sub(all[i-1].To), all[i-1], l)
 		}
 		if ran := l.Outcome == "ran"; ran != (l.Session != "") || ran && l.Count != 1 {
-			s.t.Errorf("a time and its session do not fit: %+v", l)
+			say("a time and its session do not fit: %+v", l)
 		}
 		if l.Session != "" {
 			sessions[l.Session]++
 		}
 	}
-	there := s.list()
 	for _, v := range there {
 		if sessions[v.ID] != 1 {
-			s.t.Errorf("the session %s, %s, is in %d lines", v.ID, v.Name, sessions[v.ID])
+			say("the session %s, %s, is in %d lines", v.ID, v.Name, sessions[v.ID])
 		}
 		delete(sessions, v.ID)
 	}
 	for id := range sessions {
-		s.t.Errorf("a line names a session that is not there: %s", id)
+		say("a line names a session that is not there: %s", id)
+	}
+	return wrong
+}
+
+// TestGapsAreSeen shows the checker of ledgers a sound one, and one with each fault.
+func TestGapsAreSeen(t *testing.T) {
+	t.Parallel()
+	at := func(n int) time.Time { return time.Unix(1_700_000_000+int64(n), 0) }
+	ran := func(n int, id string) line {
+		return line{Outcome: "ran", From: at(n), To: at(n), Count: 1, Session: id}
+	}
+	missed := func(from, to int) line {
+		return line{Outcome: "missed", From: at(from), To: at(to), Count: int64(to-from) + 1}
+	}
+	there := []session{{ID: "a"}, {ID: "b"}, {ID: "c"}}
+	if wrong := gaps([]line{ran(0, "a"), missed(1, 3), ran(4, "b"), missed(5, 5), ran(6, "c")}, there); len(wrong) > 0 {
+		t.Errorf("a sound ledger is refused: %q", wrong)
+	}
+	short := missed(1, 3)
+	short.Count = 2
+	for what, all := range map[string][]line{
+		"a second without a line":       {ran(0, "a"), missed(1, 2), ran(4, "b"), ran(5, "c")},
+		"a second in two lines":         {ran(0, "a"), missed(1, 4), ran(4, "b"), ran(5, "c")},
+		"a line twice":                  {ran(0, "a"), missed(1, 1), missed(1, 1), ran(2, "b"), ran(3, "c")},
+		"a wrong count":                 {ran(0, "a"), short, ran(4, "b"), ran(5, "c")},
+		"a line that lost its session":  {ran(0, "a"), ran(1, "b"), ran(2, "c"), ran(3, "")},
+		"a session of no line":          {ran(0, "a"), ran(1, "b")},
+		"two lines of one session":      {ran(0, "a"), ran(1, "b"), ran(2, "c"), ran(3, "c")},
+		"a line of an unknown session":  {ran(0, "a"), ran(1, "b"), ran(2, "c"), ran(3, "d")},
+		"a session of what did not run": {ran(0, "a"), ran(1, "b"), {Outcome: "missed", From: at(2), To: at(2), Count: 1, Session: "c"}},
+	} {
+		if wrong := gaps(all, there); len(wrong) != 1 {
+			t.Errorf("%s: %q", what, wrong)
+		}
 	}
 }
 
