@@ -64,7 +64,7 @@ func TestExamplesOfThePage(t *testing.T) {
 						c.header.Set(name, value)
 					}
 				default:
-					c.path = strings.TrimPrefix(words[i], "localhost:7777")
+					c.path = strings.TrimPrefix(words[i], "localhost:7878")
 				}
 			}
 			out := r.do(c)
