@@ -249,7 +249,7 @@ func (v *serving) run(ctx context.Context, end context.CancelCauseFunc) error {
 	reload := make(chan struct{}, 1)
 	v.signals(end, reload)
 	defer v.app.handleSignals(nil)
-	orders := server.Orders{System: v.system, Changed: v.site.store.Changed(ctx), Obeyers: []server.Obeyer{v.scheduler, v.receiver, v.tokens, v}, Log: v.log}
+	orders := server.Orders{System: v.system, Changed: v.site.store.Changed(ctx), Obeyers: []server.Obeyer{v.scheduler, v.receiver, v.notifier, v.tokens, v}, Log: v.log}
 	systemd := server.Systemd{Log: v.log}
 	if !v.options.noRun {
 		work("engine", v.engine.Serve)

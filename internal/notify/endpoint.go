@@ -80,8 +80,8 @@ type held struct {
 	Paused  *Parked   `json:"paused,omitempty"`
 }
 
-// section is the part of the system journal's state that is of endpoints.
-const section = "notify"
+// Section is the part of the system journal's state that is of endpoints.
+const Section = "notify"
 
 // readHeld reads a section of the system journal's state.
 func readHeld(raw json.RawMessage) (map[string]held, error) {

@@ -70,7 +70,7 @@ func New(system *engine.System, source Source, log *slog.Logger) (*Notifier, err
 		log = slog.New(slog.DiscardHandler)
 	}
 	n := &Notifier{system: system, source: source, log: log, client: transport, senders: map[string]*sender{}}
-	all, err := readHeld(system.State(section))
+	all, err := readHeld(system.State(Section))
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +256,7 @@ func (n *Notifier) flush(ctx context.Context) error {
 		if err != nil {
 			return stint.Internal.Errorf("notify", "what is held of endpoints is no JSON: %v", err)
 		}
-		note.Keys, note.Section, note.State = some, section, raw
+		note.Keys, note.Section, note.State = some, Section, raw
 		err = n.system.Record(ctx, note)
 		n.mu.Lock()
 		if err != nil {
