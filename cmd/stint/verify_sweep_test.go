@@ -65,7 +65,7 @@ func sweptStore(t *testing.T) string {
 	}
 	d.put("script.sh", ":\n")
 	d.put("stint.yaml", "agents:\n  a: {kind: exec, command: [sh, script.sh], pin: copy}\n")
-	d.ok("start", "a", "--name", "new-1", "-p", "some words")
+	d.ok("start", "a", "--name", "new-1", "-p", "some words", "-l", "team=a", "-l", "env=b")
 	d.ok("pause", "chat-2", "--reason", "enough")
 	d.ok("send", "chat-1", "hello")
 	d.ok("send", "chat-2", "hello")
@@ -200,6 +200,8 @@ func keyOf(table string) string {
 		return "scope"
 	case "meters":
 		return "fid"
+	case "labels":
+		return "key"
 	}
 	return "rowid"
 }

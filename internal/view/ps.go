@@ -33,8 +33,8 @@ func Sessions(ctx context.Context, r stint.Reader, q Query) (rows []stint.Row, c
 	f := q.Filter
 	f.Statuses, f.Open, f.Limit, f.After = q.stored(), false, listPage, q.After
 	f.Open = f.Statuses == nil && !q.All
-	if q.Limit > 0 { // one more tells whether there are more
-		f.Limit = min(listPage, q.Limit+1)
+	if q.Limit > 0 && q.Limit < listPage { // one more tells whether there are more
+		f.Limit = q.Limit + 1
 	}
 	ended := 0
 	for {
