@@ -117,9 +117,9 @@ func (s *server) schedule(ctx context.Context, name string) (Schedule, error) {
 	return Schedule{}, e
 }
 
-// upcoming fills in the next times.
+// upcoming fills in the next times, and keeps to the precision of documents.
 func (one Schedule) upcoming(now time.Time) (Schedule, error) {
-	one.Next = []time.Time{}
+	one.Next, one.Since = []time.Time{}, one.Since.UTC().Truncate(time.Microsecond)
 	if one.Paused != nil {
 		return one, nil
 	}
