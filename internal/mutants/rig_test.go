@@ -195,12 +195,13 @@ func (r *rig) run(ctx context.Context, pkg, pattern string, within time.Duration
 	return o, nil
 }
 
-// environment is this process's, such that the tests run at their default size.
+// environment is this process's, such that the tests run at their default size, and not as
+// what a program under a guard has started would: the guard is the rig's.
 func environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "STINT_") || strings.HasPrefix(v, "CGO_ENABLED=")
 	})
-	return append(env, "CGO_ENABLED=0")
+	return append(env, "CGO_ENABLED=0", "STINT_SESSION=")
 }
 
 // judge reads the lines of go test -json (go doc test2json).
