@@ -287,7 +287,13 @@ func (v *serving) run(ctx context.Context, end context.CancelCauseFunc) error {
 		return err
 	default:
 	}
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) { // the right to write the system journal is lost
+	return unasked(ctx)
+}
+
+// unasked is why a server ends that nobody told to: it can write the system journal no
+// more, because another one does, or because the store takes nothing.
+func unasked(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return nil

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/stint-dev/stint"
 )
 
 // What is wrong at the start of a server is told at once, with the place and what to do,
@@ -139,4 +143,20 @@ func TestServeVariables(t *testing.T) {
 			t.Errorf("--%s has no variable", f.Name)
 		}
 	})
+}
+
+// Only a server that was told to end ends well; a service manager begins any other again.
+func TestUnasked(t *testing.T) {
+	for _, why := range []error{nil, stint.Fenced.Errorf("serve", "another process has it"), stint.Unavailable.Errorf("store", "a sync failed")} {
+		ctx, end := context.WithCancelCause(t.Context())
+		end(why)
+		if got := unasked(ctx); !errors.Is(got, why) {
+			t.Errorf("ended for %v: %v", why, got)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := unasked(ctx); err != nil {
+		t.Errorf("a command that was interrupted: %v", err)
+	}
 }

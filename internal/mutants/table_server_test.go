@@ -54,6 +54,26 @@ func serverMutants() []mutant {
 			edits: one("h.lines.level, r.Time = r.Level, time.Time{}", "r.Time = time.Time{}"),
 			why:   "errors cannot be told from the rest in the journal",
 			red:   by(pkg, "TestJournalHandler"),
+		}, {
+			name: "server-ends-well-without-its-store", file: "cmd/stint/serve.go",
+			edits: one("!errors.Is(cause, context.Canceled) {", "errors.Is(cause, stint.Fenced) {"),
+			why:   "a server whose disk failed is never started again",
+			red:   by("cmd/stint", "TestUnasked"),
+		}, {
+			name: "server-killed-by-an-echo", file: "cmd/stint/serve.go",
+			edits: one("case time.Since(first) < echo:", "case time.Since(first) < 0:"),
+			why:   "Ctrl-C under make kills what was to drain",
+			red:   by("cmd/stint", "TestEchoOfASignal"),
+		}, {
+			name: "server-unit-cuts-the-drain", file: "cmd/stint/unit.go",
+			edits: one("(u.drain+30*time.Second+", "(30*time.Second+"),
+			why:   "systemd kills an effect in the middle that the server still waits for",
+			red:   by("cmd/stint", "TestPrintUnit"),
+		}, {
+			name: "server-unit-forgets-variables", file: "cmd/stint/unit.go",
+			edits: one("cmd.InheritedFlags().Lookup(f.Name) != nil ||", "cmd.InheritedFlags().Lookup(f.Name) != nil || f.Name == \"host\" ||"),
+			why:   "the service answers to no name that was given by the environment",
+			red:   by("cmd/stint", "TestPrintUnit"),
 		},
 	}
 }
