@@ -88,23 +88,24 @@ func (a *app) obeyAlone(ctx context.Context, s *site, id string, own func(v *ser
 	return errors.Join(err, v.system.Close(), v.engine.Close())
 }
 
-// obeyOne has one message obeyed.
+// obeyOne has one message obeyed. What is not done now is not left for a server that may
+// come much later, after whoever asked was told that it failed.
 func (v *serving) obeyOne(ctx context.Context, id string, own func(v *serving) (server.Obeyer, error)) error {
-	who, err := own(v)
-	if err != nil {
-		return err
-	}
 	in, err := v.system.Inbox(ctx)
 	if err != nil {
 		return err
 	}
-	for i := range in {
-		if in[i].ID == id {
-			_, err = who.Obey(ctx, &in[i])
-			return err
-		}
+	i := slices.IndexFunc(in, func(m stint.Message) bool { return m.ID == id })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	orders := server.Orders{System: v.system, Log: v.log}
+	who, err := own(v)
+	if err != nil {
+		return errors.Join(err, orders.Refuse(ctx, &in[i], err.Error()))
+	}
+	orders.Obeyers = []server.Obeyer{who}
+	return orders.Obey(ctx, &in[i])
 }
 
 // ownScheduler is the scheduler of a process that serves for a moment: it knows the

@@ -172,6 +172,19 @@ func TestApply(t *testing.T) {
 	if code != exitUnavailable || !strings.Contains(talk, "stint serve reads stint.yaml when it starts") {
 		t.Errorf("without a server: exit status %d\n%s", code, talk)
 	}
+	d.noOrders()
+}
+
+// noOrders wants no order to be left for a server that comes later.
+func (d *desk) noOrders() {
+	d.t.Helper()
+	id, err := engine.SystemJournal(d.t.Context(), d.store)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if in, err := d.store.Inbox(d.t.Context(), id); err != nil || len(in) != 0 {
+		d.t.Errorf("%d orders are left, %v", len(in), err)
+	}
 }
 
 // Without a server a command takes its place for as long as it needs.
@@ -183,13 +196,7 @@ func TestOrdersWithoutAServer(t *testing.T) {
 		t.Errorf("there is no session:\n%s", out)
 	}
 	d.ok("schedule", "pause", "rarely", "-m", "holidays")
-	id, err := engine.SystemJournal(t.Context(), d.store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if in, err := d.store.Inbox(t.Context(), id); err != nil || len(in) != 0 {
-		t.Errorf("%d orders are left, %v", len(in), err)
-	}
+	d.noOrders()
 	d.put("stint.yaml", "agents: {}\n") // the store knows its schedules, whatever the file here says
 	d.fails(exitRefused, "in the stint.yaml of this server", "schedule", "fire", "rarely")
 	if out := d.ok("schedule", "ls"); !regexp.MustCompile(`rarely +paused`).MatchString(out) {

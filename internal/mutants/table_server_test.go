@@ -36,9 +36,14 @@ func serverMutants() []mutant {
 			red:   by(pkg, "TestServeEnds"),
 		}, {
 			name: "server-orders-overtake", file: pkg + "/orders.go",
-			edits: one("if err := o.obey(ctx, &in[i]); err != nil {\n\t\t\treturn err", "if err := o.obey(ctx, &in[i]); err != nil {\n\t\t\tcontinue"),
+			edits: one("if err := o.Obey(ctx, &in[i]); err != nil {\n\t\t\treturn err", "if err := o.Obey(ctx, &in[i]); err != nil {\n\t\t\tcontinue"),
 			why:   "a schedule that was paused and resumed is paused",
 			red:   by(pkg, "TestOrdersAreTriedAgain"),
+		}, {
+			name: "server-orders-wait-for-a-bad-one", file: pkg + "/orders.go",
+			edits: one("return code == stint.Unavailable || code == stint.Fenced", "return code != \"\""),
+			why:   "one order that can never be done holds up all others, for ever",
+			red:   by(pkg, "TestOrdersThatCannotBeDone"),
 		}, {
 			name: "server-fenced-goes-on", file: pkg + "/orders.go",
 			edits: one("if stint.CodeOf(err) == stint.Fenced {", "if stint.CodeOf(err) == \"\" {"),

@@ -12,7 +12,8 @@ import (
 // Obeyer does what messages to the system journal ask.
 type Obeyer interface {
 	// Obey does what m asks and takes it. known is false for a message that is for
-	// somebody else. An error means that it was not taken and is to be tried again.
+	// somebody else. An error means that it was not taken: with [stint.Unavailable] it is
+	// tried again, and with any other but [stint.Fenced] it is refused, for that reason.
 	Obey(ctx context.Context, m *stint.Message) (known bool, err error)
 }
 
@@ -58,26 +59,44 @@ func (o *Orders) Run(ctx context.Context) error {
 	}
 }
 
-// Once obeys what has come, in that order. What nobody knows is recorded as that.
+// Once obeys what has come, in that order. What nobody knows, and what cannot be done, is
+// recorded as that.
 func (o *Orders) Once(ctx context.Context) error {
 	in, err := o.System.Inbox(ctx)
 	if err != nil {
 		return err
 	}
 	for i := range in {
-		if err := o.obey(ctx, &in[i]); err != nil {
+		if err := o.Obey(ctx, &in[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o *Orders) obey(ctx context.Context, m *stint.Message) error {
+// Obey does what m asks, or refuses it. An error means that it is still there.
+func (o *Orders) Obey(ctx context.Context, m *stint.Message) error {
 	for _, who := range o.Obeyers {
-		if known, err := who.Obey(ctx, m); known || err != nil {
+		known, err := who.Obey(ctx, m)
+		if err == nil && !known {
+			continue
+		}
+		if err == nil || ctx.Err() != nil || passes(err) {
 			return err
 		}
+		return o.Refuse(ctx, m, err.Error()) // or nothing behind it would ever be done
 	}
-	o.Log.Warn("an order that nobody knows", "from", m.From, "id", m.ID)
-	return o.System.Record(ctx, engine.Note{What: "order.refused", Actor: m.From, Reason: "this server does not know what it asks", Takes: m})
+	return o.Refuse(ctx, m, "this server does not know what it asks")
+}
+
+// passes reports whether an order that failed so may go well later, here or elsewhere.
+func passes(err error) bool {
+	code := stint.CodeOf(err)
+	return code == stint.Unavailable || code == stint.Fenced
+}
+
+// Refuse takes m and records why nothing came of it.
+func (o *Orders) Refuse(ctx context.Context, m *stint.Message, why string) error {
+	o.Log.Warn("an order was refused", "from", m.From, "id", m.ID, "because", why)
+	return o.System.Record(ctx, engine.Note{What: "order.refused", Actor: m.From, Reason: why, Takes: m})
 }

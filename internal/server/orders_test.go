@@ -182,6 +182,21 @@ func TestOrdersAreTriedAgain(t *testing.T) {
 	})
 }
 
+// What will never go well is refused with the reason, and does not stand in the way of
+// what came behind it.
+func TestOrdersThatCannotBeDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := opened(t, nil)
+		h.front.fail = []error{stint.Corrupt.Errorf("schedule", "a line cannot be read"), errors.New("a fault")}
+		h.say("front-1", "front-2", "back-1")
+		<-time.After(2 * time.Second)
+		h.wants("front-1 order.refused by human:ana", "front-2 order.refused by human:ana", "back-1 office.done by human:ana")
+		if log := h.log.String(); !strings.Contains(log, "a line cannot be read") || !strings.Contains(log, "a fault") {
+			t.Errorf("the log says\n%s", log)
+		}
+	})
+}
+
 // A server that lost the right to record takes no orders: another one does.
 func TestOrdersEndWhenFenced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
