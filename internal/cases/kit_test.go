@@ -87,8 +87,11 @@ func newPlace(t *testing.T, name, dir string) *place {
 }
 
 // inTime runs fn on every store with a clock that stands still while anybody works.
-func inTime(t *testing.T, fn func(t *testing.T, p *place)) {
-	for _, name := range stores() {
+func inTime(t *testing.T, fn func(t *testing.T, p *place)) { inTimeOn(t, stores(), fn) }
+
+// inTimeOn does the same on these stores.
+func inTimeOn(t *testing.T, on []string, fn func(t *testing.T, p *place)) {
+	for _, name := range on {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {

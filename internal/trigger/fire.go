@@ -23,8 +23,8 @@ func (s *Scheduler) begin(ctx context.Context, t *timed, o Occurrence, id string
 	if err != nil {
 		return stint.ID{}, err
 	}
-	now := faultpoint.Now()
-	line := o.line(id, now)
+	o.Era = s.held[t.Name].Era
+	line := o.line(id, faultpoint.Now())
 	if r.Trigger = (stint.Trigger{Kind: kind, Ref: t.Name, Due: o.To}); o.Manual && !o.Backfill {
 		r.Trigger.Due = time.Time{}
 	}
@@ -58,7 +58,7 @@ func (t *timed) zone() *time.Location {
 
 // without records what led to no session.
 func (s *Scheduler) without(ctx context.Context, t *timed, d Decision, detail string) error {
-	o := Occurrence{Schedule: t.Name, Outcome: d.Outcome, From: d.From, To: d.To, Count: d.Count, Reason: d.Reason, Detail: clip(detail, 500)}
+	o := Occurrence{Schedule: t.Name, Outcome: d.Outcome, From: d.From, To: d.To, Count: d.Count, Reason: d.Reason, Detail: clip(detail, 500), Era: s.held[t.Name].Era}
 	err := s.system.Record(ctx, engine.Note{What: "occurrence." + string(d.Outcome), Name: t.Name, Reason: d.Reason, Data: o, Keys: []stint.Key{o.line("", faultpoint.Now())}})
 	if err != nil && stint.CodeOf(err) == stint.Conflict { // the line is there: it was asked for twice
 		t.read = false
@@ -195,8 +195,9 @@ func (s *Scheduler) resume(ctx context.Context, t *timed, is Held, m *stint.Mess
 	if err := s.read(ctx, t); err != nil {
 		return err
 	}
-	if t.since.After(now) {
-		is.Since, is.Ahead, t.read = now, true, false // it was paused for a line in the future
+	ahead := is.Paused.By == stint.ByEngine && t.since.After(now) // it was paused for a line in the future
+	if ahead || t.since.After(now.Add(tooFar)) {
+		is.Since, is.Era, t.read = now, is.Era+1, false
 	} else if err := s.gap(ctx, t, now, Paused); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/stint-dev/stint"
@@ -28,6 +29,7 @@ type Occurrence struct {
 	Manual   bool      `json:"manual,omitempty"`   // somebody fired it: no time was due
 	Backfill bool      `json:"backfill,omitempty"` // somebody had a time of the past made good; with Manual
 	By       string    `json:"by,omitempty"`       // who did
+	Era      int       `json:"era,omitempty"`      // see [Held.Era]
 	Session  stint.ID  `json:"session,omitzero"`
 }
 
@@ -35,6 +37,9 @@ type Occurrence struct {
 func (o Occurrence) line(id string, now time.Time) stint.Key {
 	note, _ := json.Marshal(o) // it has nothing that JSON has not
 	name := o.Schedule + "@" + o.To.UTC().Format(time.RFC3339)
+	if o.Era > 0 {
+		name += fmt.Sprintf("~%d", o.Era)
+	}
 	if o.Manual {
 		name = o.Schedule + "!" + id
 	}

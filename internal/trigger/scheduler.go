@@ -36,13 +36,15 @@ type Parked struct {
 // Held is what the system journal knows of a schedule.
 type Held struct {
 	Timing Timing    `json:"timing"`
-	Since  time.Time `json:"since"` // times up to it are not this schedule's: it began, or was changed, then
+	Since  time.Time `json:"since"` // times up to it are settled, or are not this schedule's: it began, or was changed, then
 	Paused *Parked   `json:"paused,omitempty"`
 	// Resumed is when a pause ended last: sessions before it do not count as failed in a
 	// row.
 	Resumed time.Time `json:"resumed,omitzero"`
-	// Ahead says that the clock was wrong once: lines of the future do not count.
-	Ahead bool `json:"ahead,omitempty"`
+	// Era rises when a clock that was ahead is set right and somebody resumes the schedule.
+	// Lines of an era before that are of times after Since do not count: there were none
+	// of these times yet.
+	Era int `json:"era,omitempty"`
 }
 
 // tooFar is how far in the future a line may be. Beyond it the clock was wrong when the
@@ -174,7 +176,12 @@ func (s *Scheduler) changes(ctx context.Context, all []Schedule, next map[string
 			}
 		}
 		is := was
-		is.Timing, is.Since = sc.Timing, now
+		if is.Timing, is.Since = sc.Timing, now; !known {
+			var err error
+			if is.Era, err = s.newEra(ctx, sc.Name, now); err != nil {
+				return err
+			}
+		}
 		if err := s.note(ctx, engine.Note{What: what, Name: sc.Name, Data: sc.Timing}, &is); err != nil {
 			return err
 		}
@@ -248,16 +255,35 @@ func (s *Scheduler) note(ctx context.Context, n engine.Note, is *Held) error {
 	return nil
 }
 
+// newEra is the era of a schedule that is new, or was taken out and is put back, which
+// begins anew: also if a line of it lies too far in the future.
+func (s *Scheduler) newEra(ctx context.Context, name string, now time.Time) (era int, err error) {
+	seen, ahead := 0, false
+	err = each(ctx, s.store, name, time.Time{}, func(o Occurrence) (bool, error) {
+		if !o.Manual {
+			era, ahead = max(era, o.Era), ahead || o.To.After(now.Add(tooFar))
+		}
+		seen++
+		return !o.To.After(now) && seen > page, nil
+	})
+	if ahead {
+		era++
+	}
+	return era, err
+}
+
 // read finds out what is known of t.
 func (s *Scheduler) read(ctx context.Context, t *timed) error {
-	since := s.held[t.Name].Since
+	is := s.held[t.Name]
+	since := is.Since
 	err := each(ctx, s.store, t.Name, time.Time{}, func(o Occurrence) (bool, error) {
-		if ahead := o.To.After(faultpoint.Now().Add(tooFar)); o.Manual || ahead && s.held[t.Name].Ahead {
+		if !o.To.After(is.Since) {
+			return true, nil
+		}
+		if o.Manual || o.Era < is.Era {
 			return false, nil
 		}
-		if o.To.After(since) {
-			since = o.To
-		}
+		since = o.To
 		return true, nil
 	})
 	if err != nil {
