@@ -428,7 +428,21 @@ func (s *Scheduler) due(ctx context.Context, t *timed) error {
 			return nil
 		}
 	}
-	return nil
+	return s.keep(ctx, t)
+}
+
+// noted is how far the lines of a ledger may be ahead of what the system journal holds.
+const noted = 30 * 24 * time.Hour
+
+// keep has the system journal hold how far t is settled, now and then: lines are forgotten
+// after [lineLife], also those of a schedule that is due once in four years.
+func (s *Scheduler) keep(ctx context.Context, t *timed) error {
+	is := s.held[t.Name]
+	if !t.read || t.since.Sub(is.Since) < noted {
+		return nil
+	}
+	is.Since = t.since
+	return s.note(ctx, engine.Note{What: "schedule.settled", Name: t.Name, Data: is.Since}, &is)
 }
 
 // stillOpen forgets the sessions of t that have ended.

@@ -224,6 +224,17 @@ func TestDue(t *testing.T) {
 			s.until("07:30:00")
 			s.wants("d", "ran 06:00, missed 06:00..06:00 x364 down, ran 06:00")
 		},
+		"a server that was down for longer than lines are kept": func(s *shop) {
+			for _, days := range []int{0, 40, 500} {
+				<-time.After(time.Duration(days) * 24 * time.Hour)
+				s.serve(s.schedule("d", "0 6 * * *"), s.schedule("leap", "0 6 29 2 *"))
+				s.until("06:00:30")
+				s.close()
+			}
+			s.serve(s.schedule("d", "0 6 * * *"), s.schedule("leap", "0 6 29 2 *"))
+			s.wants("d", "missed 06:00..06:00 x499 down, ran 06:00, ran 06:00") // and no line of the 40 days
+			s.wants("leap", "missed 06:00 down")
+		},
 		"an overrun is skipped, and the time after it is not": func(s *shop) {
 			s.takes = 25 * time.Minute
 			s.serve(s.schedule("m", "*/10 * * * *"))
