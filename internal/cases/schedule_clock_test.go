@@ -11,7 +11,11 @@ import (
 // which it can be.
 func TestClockOfSchedules(t *testing.T) {
 	t.Parallel() // it builds
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-tags", "faultinject", "-count=1", "-v", "-run", "^(TestMovedSchedules|TestClockFarAhead|TestMovedLives)$", ".")
+	lives := "30"
+	if long() {
+		lives = "1000"
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-tags", "faultinject", "-count=1", "-v", "-run", "^(TestMovedSchedules|TestClockFarAhead|TestMovedLives)$", ".", "-rapid.checks", lives)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	for _, name := range []string{"TestMovedSchedules", "TestClockFarAhead", "TestMovedLives"} {
