@@ -37,6 +37,7 @@ func table() []mutant {
 		apiMutants(),
 		guardMutants(),
 		serverMutants(),
+		serveMutants(),
 		streamMutants(),
 		doorMutants(),
 		feedMutants(),

@@ -59,7 +59,14 @@ func serverMutants() []mutant {
 			edits: one("h.lines.level, r.Time = r.Level, time.Time{}", "r.Time = time.Time{}"),
 			why:   "errors cannot be told from the rest in the journal",
 			red:   by(pkg, "TestJournalHandler"),
-		}, {
+		},
+	}
+}
+
+// serveMutants break the command that serves, and the service that it prints.
+func serveMutants() []mutant {
+	return []mutant{
+		{
 			name: "server-ends-well-without-its-store", file: "cmd/stint/serve.go",
 			edits: one("!errors.Is(cause, context.Canceled) {", "errors.Is(cause, stint.Fenced) {"),
 			why:   "a server whose disk failed is never started again",
