@@ -30,6 +30,7 @@ func table() []mutant {
 		llmMutants(),
 		worthMutants(),
 		cronMutants(),
+		scheduleMutants(),
 		hookMutants(),
 		triggerMutants(),
 		notifyMutants(),
