@@ -81,6 +81,28 @@ func (d *decoder) each(n *node, path, what string, fn func(key, value *node, pat
 	}
 }
 
+// named reads a mapping of names to things of one kind, each by read; what has something
+// wrong is left out. nil: there is nothing else.
+func named[T any](d *decoder, n *node, path, what string, read func(key, value *node, at string) T) map[string]T {
+	var all map[string]T
+	d.each(n, path, what, func(key, value *node, at string) {
+		if why := badName(key.text); why != "" {
+			d.fail(key, at, "the name "+why, nameRule)
+			return
+		}
+		before := d.src.count()
+		v := read(key, value, at)
+		if d.src.count() > before {
+			return
+		}
+		if all == nil {
+			all = map[string]T{}
+		}
+		all[key.text] = v
+	})
+	return all
+}
+
 // section reads a mapping with known keys and returns those that were given.
 func (d *decoder) section(n *node, path, what string, members []member) map[string]*node {
 	return d.sectionOr(n, path, what, members, func(string) (why, hint string) { return "", "" })

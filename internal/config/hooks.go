@@ -108,18 +108,7 @@ func HookSecrets(d hook.Definition, lookup func(string) (string, bool), readFile
 
 // hooks reads the hooks, after the agents, which they name.
 func (d *decoder) hooks(n *node, path string, f *File) {
-	d.each(n, path, "a mapping of names to hooks", func(key, value *node, at string) {
-		if why := badName(key.text); why != "" {
-			d.fail(key, at, "the name "+why, nameRule)
-			return
-		}
-		if h := d.hook(key, value, at, f); h != nil {
-			if f.Hooks == nil {
-				f.Hooks = map[string]*hook.Hook{}
-			}
-			f.Hooks[key.text] = h
-		}
-	})
+	f.Hooks = named(d, n, path, "a mapping of names to hooks", func(key, value *node, at string) *hook.Hook { return d.hook(key, value, at, f) })
 }
 
 // hook reads one hook and compiles it; nil if something is wrong with it.

@@ -23,21 +23,7 @@ func events() []string {
 
 // notify reads the endpoints, after the agents, which they may name.
 func (d *decoder) notify(n *node, path string, f *File) {
-	d.each(n, path, "a mapping of names to endpoints", func(key, value *node, at string) {
-		if why := badName(key.text); why != "" {
-			d.fail(key, at, "the name "+why, nameRule)
-			return
-		}
-		before := d.src.count()
-		e := d.endpoint(key, value, at, f)
-		if d.src.count() > before {
-			return
-		}
-		if f.Notify == nil {
-			f.Notify = map[string]Endpoint{}
-		}
-		f.Notify[key.text] = e
-	})
+	f.Notify = named(d, n, path, "a mapping of names to endpoints", func(key, value *node, at string) Endpoint { return d.endpoint(key, value, at, f) })
 }
 
 // endpoint reads one endpoint.

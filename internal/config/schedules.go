@@ -52,21 +52,7 @@ func defaultWhen() When { return When{Timeout: 30 * time.Second} }
 
 // schedules reads the schedules, after the agents, which they name.
 func (d *decoder) schedules(n *node, path string, f *File) {
-	d.each(n, path, "a mapping of names to schedules", func(key, value *node, at string) {
-		if why := badName(key.text); why != "" {
-			d.fail(key, at, "the name "+why, nameRule)
-			return
-		}
-		before := d.src.count()
-		s := d.schedule(key, value, at, f)
-		if d.src.count() > before {
-			return
-		}
-		if f.Schedules == nil {
-			f.Schedules = map[string]Schedule{}
-		}
-		f.Schedules[key.text] = s
-	})
+	f.Schedules = named(d, n, path, "a mapping of names to schedules", func(key, value *node, at string) Schedule { return d.schedule(key, value, at, f) })
 }
 
 // schedule reads one schedule.
