@@ -40,14 +40,11 @@ func systemKey(ref stint.ID) stint.Key {
 // SystemJournal returns the id of the store's system journal, and makes one where there
 // is none. Anybody may send to it; the server takes what is sent.
 func SystemJournal(ctx context.Context, store stint.Store) (stint.ID, error) {
-	keys, err := store.Keys(ctx, systemKey(stint.ID{}), 1)
-	if err != nil {
-		return stint.ID{}, err
+	id, err := FindSystemJournal(ctx, store)
+	if err != nil || !id.IsZero() {
+		return id, err
 	}
-	if len(keys) == 1 {
-		return stint.ParseID(keys[0].Ref)
-	}
-	id := ident.New()
+	id = ident.New()
 	d := journal.Draft{At: faultpoint.Now()}
 	_, _ = rand.Read(d.Salt[:])
 	s, e, err := journal.Begin(id, journal.Created{
@@ -59,6 +56,15 @@ func SystemJournal(ctx context.Context, store stint.Store) (stint.ID, error) {
 	}
 	l, err := store.Create(ctx, stint.Batch{Session: s, Entries: []stint.Entry{e}, Keys: []stint.Key{systemKey(id)}}, stint.Claim{})
 	return l.Session, err
+}
+
+// FindSystemJournal is SystemJournal that makes none: the zero ID means that there is none.
+func FindSystemJournal(ctx context.Context, r stint.Reader) (stint.ID, error) {
+	keys, err := r.Keys(ctx, systemKey(stint.ID{}), 1)
+	if err != nil || len(keys) == 0 {
+		return stint.ID{}, err
+	}
+	return stint.ParseID(keys[0].Ref)
 }
 
 // System claims the system journal. If a process that lives has it, that is
@@ -236,7 +242,10 @@ func (s *System) State(section string) json.RawMessage {
 }
 
 // SystemState returns what the notes in the system journal id come to, by section.
-func SystemState(ctx context.Context, store stint.Store, id stint.ID) (map[string]json.RawMessage, error) {
+func SystemState(ctx context.Context, store interface {
+	stint.Reader
+	stint.Blobs
+}, id stint.ID) (map[string]json.RawMessage, error) {
 	state, until := map[string]json.RawMessage{}, stint.Seq(0)
 	for {
 		es, err := store.Entries(ctx, stint.Range{Session: id, Until: until, Kinds: []stint.Kind{stint.SystemRecorded}, Last: true, Limit: stateEvery})
@@ -267,6 +276,23 @@ func SystemState(ctx context.Context, store stint.Store, id stint.ID) (map[strin
 		}
 		until = es[0].Seq - 1
 	}
+}
+
+// SystemAnswer finds in entries of the system journal who sent a message, and what was
+// recorded when it was taken, which stands right behind that.
+func SystemAnswer(es []stint.Entry, message string) (from stint.Actor, done journal.Recorded, found bool, err error) {
+	for i := range es[:max(len(es)-1, 0)] {
+		if es[i].Kind != stint.MessageTaken {
+			continue
+		}
+		taken, err := journal.Decode[journal.Taken](&es[i])
+		if err != nil || taken.ID != message {
+			continue
+		}
+		done, err = journal.Decode[journal.Recorded](&es[i+1])
+		return taken.From, done, err == nil, err
+	}
+	return "", done, false, nil
 }
 
 // Inbox returns the messages to the system journal that no note has taken.

@@ -69,6 +69,7 @@ func Register(mux *guard.Mux, o Options) (access.Table, error) {
 	s.tokenRoutes()
 	s.scheduleRoutes()
 	s.hookRoutes()
+	s.storeRoutes()
 	s.streams()
 	if err := s.document(); err != nil {
 		return nil, err

@@ -42,9 +42,16 @@ func (s *server) sessionRoutes() {
 		about: "What POST restart with the same from and in_doubt would do, and why it would be refused. It changes nothing."}, s.plan)
 }
 
-// find returns the session that an address names.
+// find returns the session that an address names. The server's own journal is for auditors.
 func (s *server) find(ctx context.Context, in SessionPath) (stint.Row, view.Place, error) {
-	return view.Find(ctx, s.Store, in.ID, time.Now())
+	row, place, err := view.Find(ctx, s.Store, in.ID, time.Now())
+	if err == nil {
+		err = s.mayRead(ctx, row.Session.ID)
+	}
+	if err != nil {
+		row = stint.Row{}
+	}
+	return row, place, err
 }
 
 // whole returns the session that an address names: an order is about all of it, and who
@@ -53,6 +60,9 @@ func (s *server) whole(ctx context.Context, in SessionPath) (stint.Row, error) {
 	row, place, err := s.find(ctx, in)
 	if err == nil && (place.Line >= 0 || place.Loop >= 0) {
 		err = invalid("an order is about a session, and the address names a place in it", "leave out what is behind the session's name or id")
+	}
+	if err == nil {
+		err = s.notOwn(ctx, row.Session.ID)
 	}
 	return row, err
 }
