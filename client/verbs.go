@@ -1,0 +1,145 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/wire"
+)
+
+// Start is a session to begin.
+type Start struct {
+	Agent  string            `json:"agent"`            // of the server's stint.yaml
+	Prompt string            `json:"prompt,omitempty"` // text or JSON, at most 8 MiB
+	Name   string            `json:"name,omitempty"`   // empty: the agent's and the day
+	Labels map[string]string `json:"labels,omitempty"` // beside the agent's
+	Limits Limits            `json:"limits,omitzero"`  // instead of the agent's
+	// Key makes the session at most once: the same again leads to the first. It is the
+	// caller's alone, has at most 255 bytes and is kept for 400 days. Without one a start
+	// whose answer is lost is not repeated.
+	Key string `json:"-"`
+}
+
+// Limits are those of a session, as stint limit takes them: "90m", "+1h", "none". Empty
+// members leave the agent's.
+type Limits struct {
+	Wall     string `json:"wall,omitempty"`
+	Idle     string `json:"idle,omitempty"`
+	Deadline string `json:"deadline,omitempty"`
+	Loops    string `json:"loops,omitempty"`
+	Steps    string `json:"steps,omitempty"`
+	Tokens   string `json:"tokens,omitempty"`
+	Cost     string `json:"cost,omitempty"`
+	OnLimit  string `json:"on_limit,omitempty"` // wait or stop
+}
+
+// Started is a session that was begun.
+type Started struct {
+	ID    stint.ID `json:"id"`
+	Name  string   `json:"name"`
+	Short string   `json:"short"`
+	Found bool     `json:"-"` // it was begun before, with the same key
+}
+
+// Start begins a session and returns once it is durable; a runner of the server takes it
+// up. An agent that is not there is [stint.NotFound], a key that was used for something
+// else [stint.Conflict].
+func (c *Client) Start(ctx context.Context, s Start) (Started, error) {
+	if !utf8.ValidString(s.Prompt) {
+		e := stint.Invalid.Errorf("start", "the prompt is not UTF-8, and JSON cannot carry it to the server")
+		e.Hint = "write it as text, or put it into a file that the agent reads"
+		return Started{}, e
+	}
+	b, status, err := c.send(ctx, request{method: http.MethodPost, path: "/v1/sessions", body: s, key: s.Key, again: s.Key != ""})
+	out := Started{Found: status == http.StatusOK}
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(b, &out); err != nil || out.ID.IsZero() {
+		return out, c.away(errors.New("its answer names no session"))
+	}
+	return out, nil
+}
+
+// Settle has a session that nobody runs act on the messages in its inbox, as far as that
+// needs no runner: a pause, a stop, a decision. Twice does no more than once.
+func (c *Client) Settle(ctx context.Context, id stint.ID) error {
+	return c.store(ctx, wire.Settle, wire.One{Session: id}, nil)
+}
+
+// Get reads a document of the HTTP API, such as /v1/agents, into what out points to.
+func (c *Client) Get(ctx context.Context, path string, query url.Values, out any) error {
+	return c.call(ctx, request{method: http.MethodGet, path: path, query: query.Encode(), again: true}, out)
+}
+
+// Health is how a server is.
+type Health struct {
+	Status string    `json:"status"` // ok
+	Now    time.Time `json:"now"`    // its clock
+	Wrote  int64     `json:"wrote_ms"`
+}
+
+// Health asks, once, whether the server writes to its store. [stint.Unavailable] means that
+// it does not, or does not answer.
+func (c *Client) Health(ctx context.Context) (Health, error) {
+	var h Health
+	err := c.call(ctx, request{method: http.MethodGet, path: "/healthz"}, &h)
+	return h, err
+}
+
+// Recorded is what a server wrote down of an order.
+type Recorded struct {
+	What   string // such as schedule.paused or token.created
+	Name   string // of what it was about
+	Reason string // of the order, or why it was refused
+	Data   json.RawMessage
+}
+
+// orderTime is how long a server may take to do what it is asked.
+const orderTime = 15 * time.Second
+
+// Order asks something of the server itself, as stint schedule and stint token do, and
+// returns what it recorded once that is done. What it refuses is [stint.Conflict] with the
+// reason. [stint.Unavailable] means that it did not get to it within 15 s, and may still.
+func (c *Client) Order(ctx context.Context, body json.RawMessage) (Recorded, error) {
+	id := "order-" + strings.ToLower(rand.Text())
+	m := wire.Message{ID: id, Kind: stint.Prompt, Body: body}
+	if err := c.store(ctx, wire.Send, wire.Delivery{Message: m}, nil); err != nil {
+		return Recorded{}, err
+	}
+	for until := time.Now().Add(orderTime); ; {
+		var got wire.Recorded
+		if err := c.store(ctx, wire.Answer, wire.Asked{Message: id}, &got); err != nil {
+			return Recorded{}, err
+		}
+		switch {
+		case got.Done && strings.HasSuffix(got.What, ".refused"):
+			return Recorded{}, stint.Conflict.Errorf("order", "it was refused: %s", got.Reason)
+		case got.Done:
+			return Recorded{What: got.What, Name: got.Name, Reason: got.Reason, Data: got.Data}, nil
+		case time.Now().After(until):
+			e := stint.Unavailable.Errorf("order", "the server did not do it within %v", orderTime)
+			e.Hint = "it stays in its inbox, and is done when the server gets to it; look at the server's log"
+			return Recorded{}, e
+		}
+		if err := sleep(ctx, firstWait); err != nil {
+			return Recorded{}, err
+		}
+	}
+}
+
+// State returns a section of what the server's own journal comes to, "schedules" or
+// "tokens", as JSON; nil if it has none.
+func (c *Client) State(ctx context.Context, section string) (json.RawMessage, error) {
+	var got wire.Held
+	err := c.store(ctx, wire.State, wire.Section{Section: section}, &got)
+	return got.State, err
+}
