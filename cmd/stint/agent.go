@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,12 +38,11 @@ func (a *app) agentCommand() *cobra.Command {
 func (a *app) agentListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "ls", Short: "List the agents", Args: noArgs, Example: "  stint agent ls --json",
-		RunE: func(*cobra.Command, []string) error {
-			file, err := a.mustConfig()
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			items, err := a.agentList(cmd.Context())
 			if err != nil {
 				return err
 			}
-			items := agentItems(file)
 			if a.json {
 				return a.printJSON(struct {
 					Schema view.Schema  `json:"schema"`
@@ -63,6 +64,54 @@ func (a *app) agentListCommand() *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// agentList are the agents of the stint.yaml here, or of the server that was chosen.
+func (a *app) agentList(ctx context.Context) ([]view.Agent, error) {
+	far, err := a.chosen()
+	if err != nil {
+		return nil, err
+	}
+	if far == nil {
+		file, err := a.mustConfig()
+		if err != nil {
+			return nil, err
+		}
+		return agentItems(file), nil
+	}
+	c, err := far.client(a)
+	if err != nil {
+		return nil, err
+	}
+	var list struct{ Items []view.Agent }
+	err = c.Get(ctx, "/v1/agents", nil, &list)
+	return list.Items, err
+}
+
+// agentShown is an agent as it would be pinned, and its limit of money.
+func (a *app) agentShown(ctx context.Context, name string) (c config.Agent, money *costLimit, err error) {
+	far, err := a.chosen()
+	if err != nil {
+		return c, nil, err
+	}
+	if far == nil {
+		if c, err = a.configured(name); err == nil {
+			money, err = a.costLimit(&c)
+		}
+		return c, money, err
+	}
+	to, err := far.client(a)
+	if err != nil {
+		return c, nil, err
+	}
+	var doc struct {
+		Definition json.RawMessage
+		Cost       *costLimit `json:"cost_limit"`
+	}
+	if err = to.Get(ctx, "/v1/agents/"+url.PathEscape(name), nil, &doc); err == nil {
+		c, err = config.FromDefinition(doc.Definition)
+	}
+	return c, doc.Cost, err
 }
 
 // agentItems are the agents of a stint.yaml, by name.
@@ -87,16 +136,12 @@ func (a *app) agentShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show AGENT", Short: "Print an agent as it would be pinned, defaults filled in",
 		Example: "  stint agent show triage", Args: exactly(1, "one agent"), ValidArgsFunction: a.completeAgents,
-		RunE: func(_ *cobra.Command, args []string) error {
-			c, err := a.configured(args[0])
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, money, err := a.agentShown(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			def, sum := c.Definition()
-			money, err := a.costLimit(&c)
-			if err != nil {
-				return err
-			}
 			if a.json {
 				return a.printJSON(struct {
 					Schema     string          `json:"schema"`

@@ -16,11 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint"
-	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
-	"github.com/stint-dev/stint/store/sqlite"
 )
 
 // app is the program as a value: tests run it with buffers and an environment of
@@ -34,14 +32,17 @@ type app struct {
 	mu       sync.Mutex
 	onSignal func(os.Signal) // of the command under way; nil: its context is canceled
 
-	args       []string // the command line
-	unread     bool     // its flags could not be read, or not all of them
-	astray     error    // what help was asked for is not there
-	warned     bool     // of the stint.yaml
-	storeFlag  string
-	configFlag string
-	json       bool
-	color      string
+	args    []string // the command line
+	unread  bool     // its flags could not be read, or not all of them
+	astray  error    // what help was asked for is not there
+	warned  bool     // of the stint.yaml
+	command string   // the one that runs, as stint ps
+
+	storeFlag   string
+	contextFlag string
+	configFlag  string
+	json        bool
+	color       string
 }
 
 // signal hands a signal to the command under way.
@@ -95,11 +96,14 @@ can be restarted from any of its loops.`,
   stint ps                           what every session is doing
   stint logs -f @last                follow the newest one
   stint restart @last --from 3       go back to the end of loop 3`,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		Args:              unknownCommand,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkColor() },
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          unknownCommand,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			a.command = cmd.CommandPath()
+			return a.checkColor()
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetIn(a.in)
 	cmd.SetOut(a.out)
@@ -107,6 +111,7 @@ can be restarted from any of its loops.`,
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	f := cmd.PersistentFlags()
 	f.StringVar(&a.storeFlag, "store", "", "where journals are kept: sqlite:PATH (default: $STINT_STORE, stint.yaml's, .stint/stint.db beside that, else the user's own)")
+	f.StringVar(&a.contextFlag, "context", "", "ask this server instead of a store here: a name of stint context ls, or none (default: $STINT_CONTEXT, $STINT_SERVER, the one in use)")
 	f.StringVar(&a.configFlag, "config", "", "the stint.yaml to use (default: the nearest one upwards)")
 	f.BoolVar(&a.json, "json", false, "print JSON instead of text")
 	f.StringVar(&a.color, "color", "auto", "colours: auto, always, never")
@@ -338,46 +343,6 @@ func (a *app) storePath(file *config.File) (string, error) {
 		return "", err
 	}
 	return path, nil
-}
-
-// site is an open store with what belongs to it.
-type site struct {
-	file  *config.File // nil without a stint.yaml
-	path  string
-	store *sqlite.Store
-	app   *app
-}
-
-// open opens the store for a command that may write; with create unset a store
-// that is not there is [stint.Unavailable].
-func (a *app) open(ctx context.Context, create bool) (*site, error) {
-	file, err := a.loadConfig()
-	if err != nil {
-		return nil, err
-	}
-	path, err := a.storePath(file)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(path); !create && errors.Is(err, os.ErrNotExist) {
-		e := stint.Unavailable.Errorf("store", "there is no store at %s", path)
-		e.Hint = "stint run makes one; --store or STINT_STORE names another"
-		return nil, e
-	}
-	st, err := sqlite.Open(ctx, sqlite.Options{Path: path})
-	if err != nil {
-		return nil, err
-	}
-	return &site{file: file, path: path, store: st, app: a}, nil
-}
-
-// engine makes an engine on the site's store that can drive exec agents.
-func (a *app) engine(ctx context.Context, s *site, w *wiring) (*engine.Engine, error) {
-	opt := engine.Options{Resolve: w.resolve, Runtimes: runtimes()}
-	if s.file != nil {
-		opt.Concurrency = s.file.Concurrency
-	}
-	return engine.New(ctx, s.store, opt)
 }
 
 // style says how to draw on standard output.

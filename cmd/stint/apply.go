@@ -156,7 +156,7 @@ func (a *app) apply(ctx context.Context, dry bool) error {
 		return err
 	}
 	defer s.store.Close()
-	to, err := engine.SystemJournal(ctx, s.store)
+	to, err := engine.SystemJournal(ctx, s.db)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ what a yes allows, with the exact arguments, and the rule that asks.`,
 }
 
 func (a *app) approvals(ctx context.Context, args []string) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (a *app) decideAll(ctx context.Context, names []string, d decision) error {
 	if err := d.said(a).Check("--"); err != nil {
 		return err
 	}
-	s, err := a.open(ctx, false)
+	s, err := a.reachFor(ctx, d.run)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (a *app) decide(ctx context.Context, s *site, name string, d decision) erro
 	status, _ := after.Status()
 	line := fmt.Sprintf("%s %s · %s (%s) is %s", d.state, v.Short, row.Session.Name, row.Short, view.StatusWord(&after))
 	if status == stint.Pending {
-		line += fmt.Sprintf("; run it here: stint resume %s --run", row.Short)
+		line += "; " + s.runs(&row)
 	}
 	a.printf("%s\n", term.Line(line))
 	return nil

@@ -69,6 +69,9 @@ func (a *app) complete(root *cobra.Command) {
 		}
 	}
 	a.completeFlag(root, "color", "auto", "always", "never")
+	_ = root.RegisterFlagCompletionFunc("context", func(cmd *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return a.completeContexts(cmd, nil, prefix)
+	})
 }
 
 func (a *app) completeRest(c *cobra.Command) {
@@ -150,7 +153,7 @@ func one(f cobra.CompletionFunc) cobra.CompletionFunc {
 func (a *app) atStore(cmd *cobra.Command, fn func(context.Context, *site) error) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return
 	}
@@ -273,17 +276,22 @@ func (a *app) completeRun(cmd *cobra.Command, args []string, prefix string) ([]c
 	return a.completeAgents(cmd, args, prefix)
 }
 
-// completeAgents offers the agents of stint.yaml.
+// completeAgents offers the agents of stint.yaml, or of the server that was chosen.
 func (a *app) completeAgents(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const no = cobra.ShellCompDirectiveNoFileComp
-	file, err := a.agentsConfig()
-	if err != nil || file == nil || len(args) > 0 && cmd.Name() != "ps" {
+	if len(args) > 0 && cmd.Name() != "ps" {
+		return nil, no
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	items, err := a.agentList(ctx)
+	if err != nil {
 		return nil, no
 	}
 	var out []cobra.Completion
-	for name, c := range file.Agents {
-		if strings.HasPrefix(name, prefix) {
-			out = append(out, cobra.CompletionWithDesc(name, term.Line(c.Description)))
+	for _, it := range items {
+		if strings.HasPrefix(it.Name, prefix) {
+			out = append(out, cobra.CompletionWithDesc(it.Name, term.Line(it.Description)))
 		}
 	}
 	slices.Sort(out)

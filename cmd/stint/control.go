@@ -188,7 +188,7 @@ then say what you found:
 
 // resolve finds the step and sends the verdict.
 func (a *app) resolve(ctx context.Context, address string, o order) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reachFor(ctx, o.run)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (a *app) resolve(ctx context.Context, address string, o order) error {
 // orderAll gives one order to several sessions, once it is clear which. One that
 // cannot take it does not keep it from the others; the first error decides.
 func (a *app) orderAll(ctx context.Context, addresses []string, o order) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reachFor(ctx, o.run)
 	if err != nil {
 		return err
 	}
@@ -266,12 +266,12 @@ func (a *app) given(ctx context.Context, s *site, row *stint.Row, o order) error
 	if err != nil {
 		return err
 	}
-	return a.ordered(&after, o)
+	return a.ordered(s, &after, o)
 }
 
 // desk is where orders to the sessions of a store are given.
 func (a *app) desk(s *site) *control.Desk {
-	return &control.Desk{Store: s.store, Settler: settler{a, s}, Prefix: "--"}
+	return &control.Desk{Store: s.store, Settler: s.settler(), Prefix: "--"}
 }
 
 // settler settles sessions with an engine of its own, made when one is needed.
@@ -293,7 +293,7 @@ func (t settler) Settle(ctx context.Context, id stint.ID) error {
 }
 
 // ordered says how the session stands after an order, and what takes it up.
-func (a *app) ordered(row *stint.Row, o order) error {
+func (a *app) ordered(s *site, row *stint.Row, o order) error {
 	if a.json {
 		return a.printSession(row)
 	}
@@ -307,10 +307,10 @@ func (a *app) ordered(row *stint.Row, o order) error {
 		line += " on " + row.Lease.Holder
 	case row.Live:
 		line += fmt.Sprintf(" on %s; %s was sent and acts %s", row.Lease.Holder, o.kind, o.when())
-	case o.kind == stint.Restart && status != stint.Pending:
+	case o.kind == stint.Restart && status != stint.Pending && s.server == nil:
 		line += fmt.Sprintf("; the restart is recorded, run it here: stint restart %s --run", row.Short)
 	case status == stint.Pending || o.kind == stint.Prompt && row.Session.WokenBy(stint.Prompt):
-		line += fmt.Sprintf("; run it here: stint resume %s --run", row.Short)
+		line += "; " + s.runs(row)
 	case o.kind == stint.Prompt:
 		line += "; its next loop gets the message"
 	}

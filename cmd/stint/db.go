@@ -42,7 +42,7 @@ func (a *app) dbSizeCommand() *cobra.Command {
 				return err
 			}
 			defer s.store.Close()
-			z, err := s.store.Size(cmd.Context())
+			z, err := s.db.Size(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -80,7 +80,7 @@ the keys of families; keep it apart from the copy where erasure has to hold.`,
 			}
 			defer s.store.Close()
 			begun := time.Now()
-			if err := s.store.Backup(cmd.Context(), args[0]); err != nil {
+			if err := s.db.Backup(cmd.Context(), args[0]); err != nil {
 				return err
 			}
 			return a.copied("stint.db.backup/1", args[0], time.Since(begun))

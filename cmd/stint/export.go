@@ -32,7 +32,7 @@ the chain without stint. It is checked by stint verify, not by exporting.`,
 }
 
 func (a *app) export(ctx context.Context, address, path string) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}

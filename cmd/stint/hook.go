@@ -130,7 +130,7 @@ each. What was refused is counted by the server and in its log: whoever sent it 
 }
 
 func (a *app) hookDeliveries(ctx context.Context, name string, limit int) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (a *app) hookShowCommand() *cobra.Command {
 }
 
 func (a *app) hookShow(ctx context.Context, name, id string) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (a *app) hookTest(ctx context.Context, o *hookTestOptions, name string) err
 	defer s.store.Close()
 	w := s.wire(nil)
 	defer w.close()
-	r := trigger.NewReceiver(nil, nil, s.store, nil) // a trial writes nothing
+	r := trigger.NewReceiver(nil, nil, s.db, nil) // a trial writes nothing
 	r.Set(here.targets(w))
 	is, err := r.Test(ctx, name, req)
 	if err != nil {
@@ -351,7 +351,7 @@ which says whose repetition it is and who wanted it.`,
 }
 
 func (a *app) hookRedeliver(ctx context.Context, name, id string) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}

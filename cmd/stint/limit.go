@@ -44,7 +44,7 @@ and none removes it.`,
 }
 
 func (a *app) limit(ctx context.Context, address string, o limitOptions) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reachFor(ctx, o.run)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (a *app) logs(ctx context.Context, cmd *cobra.Command, address string, o *l
 	if err := a.logsFlags(cmd, o, now); err != nil {
 		return err
 	}
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (a *app) logs(ctx context.Context, cmd *cobra.Command, address string, o *l
 	if !o.follow {
 		return log.Write(ctx, a.out, now)
 	}
-	last, err := log.Follow(ctx, a.out, followPoll)
+	last, err := log.Follow(ctx, a.out, s.poll())
 	switch {
 	case errors.Is(err, context.Canceled):
 		return exitError(exitInterrupted)

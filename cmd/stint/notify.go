@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint"
-	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/notify"
 	"github.com/stint-dev/stint/internal/server"
 	"github.com/stint-dev/stint/internal/view"
@@ -42,15 +41,11 @@ func endpointStatus(s notify.Status) string {
 }
 
 func (a *app) endpoints(ctx context.Context, s *site) ([]notify.Status, error) {
-	id, err := engine.SystemJournal(ctx, s.store)
+	raw, err := s.system(ctx, notify.Section)
 	if err != nil {
 		return nil, err
 	}
-	state, err := engine.SystemState(ctx, s.store, id)
-	if err != nil {
-		return nil, err
-	}
-	return notify.Read(state[notify.Section])
+	return notify.Read(raw)
 }
 
 func (a *app) notifyListCommand() *cobra.Command {
@@ -62,7 +57,7 @@ func (a *app) notifyListCommand() *cobra.Command {
 }
 
 func (a *app) notifyList(ctx context.Context) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -113,7 +108,7 @@ func (a *app) notifyHistoryCommand() *cobra.Command {
 }
 
 func (a *app) notifyHistory(ctx context.Context, name string, limit int) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -173,7 +168,7 @@ func (a *app) notifyResumeCommand() *cobra.Command {
 }
 
 func (a *app) notifyResume(ctx context.Context, name, reason string) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -198,7 +193,7 @@ func (a *app) completeEndpoints(cmd *cobra.Command, args []string, prefix string
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -35,7 +35,11 @@ func (a *app) order(ctx context.Context, s *site, body any, own func(v *serving)
 	if err != nil {
 		return journal.Recorded{}, err
 	}
-	to, err := engine.SystemJournal(ctx, s.store)
+	if s.server != nil {
+		done, err := s.server.Order(ctx, b)
+		return journal.Recorded{What: done.What, Name: done.Name, Reason: done.Reason, Data: done.Data}, err
+	}
+	to, err := engine.SystemJournal(ctx, s.db)
 	if err != nil {
 		return journal.Recorded{}, err
 	}
@@ -129,7 +133,7 @@ func ownTokens(v *serving) (server.Obeyer, error) { return v.tokens, nil }
 // answered waits for what a server records of a message that was sent when the system
 // journal had come to after.
 func answered(ctx context.Context, s *site, to stint.ID, after stint.Seq, id string) (journal.Recorded, error) {
-	changed := s.store.Changed(ctx)
+	changed := s.db.Changed(ctx)
 	for first := true; ; first = false {
 		es, err := s.store.Entries(ctx, stint.Range{Session: to, After: after, Kinds: []stint.Kind{stint.MessageTaken, stint.SystemRecorded}, Limit: 1000})
 		if err != nil {
@@ -156,21 +160,11 @@ func answered(ctx context.Context, s *site, to stint.ID, after stint.Seq, id str
 // answerIn finds the answer to a message: what is recorded right after it was taken. One
 // that refuses is [stint.Conflict].
 func answerIn(es []stint.Entry, id string) (done journal.Recorded, found bool, err error) {
-	for i := range es[:max(len(es)-1, 0)] {
-		if es[i].Kind != stint.MessageTaken {
-			continue
-		}
-		taken, err := journal.Decode[journal.Taken](&es[i])
-		if err != nil || taken.ID != id {
-			continue
-		}
-		done, err := journal.Decode[journal.Recorded](&es[i+1])
-		if err == nil && strings.HasSuffix(done.What, ".refused") {
-			err = stint.Conflict.Errorf("order", "it was refused: %s", done.Reason)
-		}
-		return done, true, err
+	_, done, found, err = engine.SystemAnswer(es, id)
+	if err == nil && strings.HasSuffix(done.What, ".refused") {
+		err = stint.Conflict.Errorf("order", "it was refused: %s", done.Reason)
 	}
-	return journal.Recorded{}, false, nil
+	return done, found, err
 }
 
 // answeredBefore finds the answer to a message that had come before: one that is sent

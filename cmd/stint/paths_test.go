@@ -54,7 +54,7 @@ func evilLines() (all [][]string) {
 			if c.HasSubCommands() {
 				walk(name, c.Commands())
 			}
-			if c.Name() == "child" || c.Name() == "report" || len(path) > 0 && path[0] == "bench" { // these run sessions of their own
+			if c.Name() == "child" || c.Name() == "report" || c.Name() == "dev" || len(path) > 0 && path[0] == "bench" { // these run sessions of their own, or serve them
 				continue
 			}
 			add := func(more ...string) { all = append(all, append(append([]string{}, name...), more...)) }

@@ -65,7 +65,7 @@ func (a *app) ps(ctx context.Context, cmd *cobra.Command, o *psOptions) error {
 	if err := a.psFlags(cmd, o); err != nil {
 		return err
 	}
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}

@@ -5,14 +5,17 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/client"
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/control"
+	"github.com/stint-dev/stint/internal/ident"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -66,6 +69,15 @@ func (o *requestOptions) request(a *app, agent engine.Agent) (engine.Request, er
 // labelled returns the labels of a session: its agent's, and over them its own. nil
 // leaves the agent's as they are.
 func (o *requestOptions) labelled(agent map[string]string) (map[string]string, error) {
+	own, err := o.ownLabels()
+	if err != nil || own == nil {
+		return nil, err
+	}
+	return control.Labels(own, agent)
+}
+
+// ownLabels are those that the flags give; nil: none.
+func (o *requestOptions) ownLabels() (map[string]string, error) {
 	if len(o.labels) == 0 {
 		return nil, nil
 	}
@@ -80,7 +92,42 @@ func (o *requestOptions) labelled(agent map[string]string) (map[string]string, e
 		}
 		own[k] = v
 	}
-	return control.Labels(own, agent)
+	return own, nil
+}
+
+// start is the request to a server. Where no key is given it gets one of its own, so that
+// it can be repeated when an answer is lost.
+func (o *requestOptions) start(a *app, agent string) (client.Start, error) {
+	s := client.Start{Agent: agent, Name: o.name, Key: o.dedupe}
+	if s.Key == "" {
+		s.Key = ident.New().String()
+	}
+	if _, err := o.limits(engine.Agent{}); err != nil { // in words of the flags
+		return s, err
+	}
+	input, err := o.input(a)
+	if err != nil {
+		return s, err
+	}
+	length := func(d time.Duration) string {
+		if d == 0 {
+			return ""
+		}
+		return d.String()
+	}
+	count := func(n int64) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	s.Prompt = string(input)
+	s.Limits = client.Limits{
+		Wall: length(o.wall), Idle: length(o.idle), Deadline: length(o.deadline), Loops: count(int64(o.loops)), Steps: count(int64(o.steps)),
+		Tokens: count(o.tokens), Cost: o.cost, OnLimit: o.onLimit,
+	}
+	s.Labels, err = o.ownLabels()
+	return s, err
 }
 
 func (o *requestOptions) limits(agent engine.Agent) (*stint.Limits, error) {

@@ -70,7 +70,7 @@ step in doubt has to be settled first: with stint resolve, or, going back, by wh
 }
 
 func (a *app) restart(ctx context.Context, address string, o restartOptions) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reachFor(ctx, o.run)
 	if err != nil {
 		return err
 	}

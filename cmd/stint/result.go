@@ -28,7 +28,7 @@ standard error; 6 if it has not ended.`,
 }
 
 func (a *app) result(ctx context.Context, address string) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}

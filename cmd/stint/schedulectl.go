@@ -14,7 +14,6 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/cron"
-	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/trigger"
 	"github.com/stint-dev/stint/internal/view"
@@ -44,21 +43,19 @@ const (
 
 // schedules reads what the stint.yaml here and the store say of schedules.
 func (a *app) schedules(ctx context.Context, s *site) ([]scheduleItem, error) {
-	id, err := engine.SystemJournal(ctx, s.store)
+	raw, err := s.system(ctx, trigger.Section)
 	if err != nil {
 		return nil, err
 	}
-	state, err := engine.SystemState(ctx, s.store, id)
+	held, err := trigger.ReadHeld(raw)
 	if err != nil {
 		return nil, err
 	}
-	held, err := trigger.ReadHeld(state[trigger.Section])
-	if err != nil {
-		return nil, err
-	}
-	here, err := a.readApplied()
-	if err != nil { // the store's schedules are there all the same
-		here = &applied{file: &config.File{}}
+	here := &applied{file: &config.File{}} // the store's schedules are there whatever the file says
+	if s.server == nil {
+		if read, err := a.readApplied(); err == nil {
+			here = read
+		}
 	}
 	names := slices.AppendSeq(slices.Collect(maps.Keys(held)), maps.Keys(here.file.Schedules))
 	slices.Sort(names)
@@ -127,7 +124,7 @@ func (a *app) scheduleListCommand() *cobra.Command {
 }
 
 func (a *app) scheduleList(ctx context.Context) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -196,7 +193,7 @@ why. A long time without a server is one line.`,
 }
 
 func (a *app) scheduleHistory(ctx context.Context, name string, limit int) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -284,7 +281,7 @@ func (a *app) completeSchedules(cmd *cobra.Command, args []string, prefix string
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -326,7 +323,7 @@ func (a *app) scheduleOrderCommands() []*cobra.Command {
 }
 
 func (a *app) scheduleOrder(ctx context.Context, c trigger.Command, done string) error {
-	s, err := a.open(ctx, true)
+	s, err := a.reach(ctx, true)
 	if err != nil {
 		return err
 	}

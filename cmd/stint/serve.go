@@ -189,7 +189,7 @@ func (v *serving) begin(ctx context.Context, patience time.Duration, end context
 	if v.site.file != nil {
 		opt.Concurrency = v.site.file.Concurrency
 	}
-	e, err := engine.New(ctx, v.site.store, opt)
+	e, err := engine.New(ctx, v.site.db, opt)
 	if err != nil {
 		return err
 	}
@@ -208,13 +208,13 @@ func (v *serving) begin(ctx context.Context, patience time.Duration, end context
 		v.tokens, err = keeper.New(v.system)
 	}
 	if err == nil {
-		v.scheduler, err = trigger.NewScheduler(e, v.system, v.site.store, v.log)
+		v.scheduler, err = trigger.NewScheduler(e, v.system, v.site.db, v.log)
 	}
 	if err == nil {
-		v.notifier, err = notify.New(v.system, v.site.store, v.log)
+		v.notifier, err = notify.New(v.system, v.site.db, v.log)
 	}
 	if err == nil {
-		v.engine, v.receiver = e, trigger.NewReceiver(e, v.system, v.site.store, v.log)
+		v.engine, v.receiver = e, trigger.NewReceiver(e, v.system, v.site.db, v.log)
 		return nil
 	}
 	if v.system != nil {
@@ -225,7 +225,7 @@ func (v *serving) begin(ctx context.Context, patience time.Duration, end context
 
 // run listens, and works until ctx ends.
 func (v *serving) run(ctx context.Context, end context.CancelCauseFunc) error {
-	events := stream.New(ctx, stream.Options{Store: v.site.store})
+	events := stream.New(ctx, stream.Options{Store: v.site.db})
 	defer events.Close()
 	v.wiring.hear = events.Publish
 	handler, err := v.handler(events)
@@ -249,7 +249,7 @@ func (v *serving) run(ctx context.Context, end context.CancelCauseFunc) error {
 	reload := make(chan struct{}, 1)
 	v.signals(end, reload)
 	defer v.app.handleSignals(nil)
-	orders := server.Orders{System: v.system, Changed: v.site.store.Changed(ctx), Obeyers: []server.Obeyer{v.scheduler, v.receiver, v.notifier, v.tokens, v}, Log: v.log}
+	orders := server.Orders{System: v.system, Changed: v.site.db.Changed(ctx), Obeyers: []server.Obeyer{v.scheduler, v.receiver, v.notifier, v.tokens, v}, Log: v.log}
 	systemd := server.Systemd{Log: v.log}
 	if !v.options.noRun {
 		work("engine", v.engine.Serve)

@@ -32,7 +32,7 @@ func (v *serving) handler(events *stream.Server) (http.Handler, error) {
 	}
 	var mux guard.Mux
 	table, err := api.Register(&mux, api.Options{
-		Store: v.site.store, Starter: v, Settler: v.engine, Agents: v, Health: v, Tokens: v.tokens,
+		Store: v.site.db, Starter: v, Settler: v.engine, Agents: v, Health: v, Tokens: v.tokens,
 		Schedules: v, Hooks: hooks{v.receiver, v}, Events: events.Board(), SessionEvents: events.Session(), Version: version, Log: v.log,
 	})
 	if err != nil {
@@ -136,18 +136,18 @@ func (v *serving) Do(ctx context.Context, c trigger.Command, by stint.Actor, id 
 	if err != nil {
 		return err
 	}
-	to, err := engine.SystemJournal(ctx, v.site.store)
+	to, err := engine.SystemJournal(ctx, v.site.db)
 	if err != nil {
 		return err
 	}
-	row, err := v.site.store.Session(ctx, to)
+	row, err := v.site.db.Session(ctx, to)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	m := stint.Message{ID: id, Kind: stint.Prompt, From: by, Body: body}
-	if err := v.site.store.Send(ctx, to, m); err != nil {
+	if err := v.site.db.Send(ctx, to, m); err != nil {
 		return err
 	}
 	_, err = answered(ctx, v.site, to, row.Session.Head, id)

@@ -70,7 +70,7 @@ func (a *app) show(ctx context.Context, cmd *cobra.Command, address string, o *s
 			return misused(cmd, "--state takes the number of a loop, not %q", o.state)
 		}
 	}
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (a *app) sql(ctx context.Context, query string, to rowWriter) error {
 		return err
 	}
 	defer s.store.Close()
-	if err := s.store.Select(ctx, query, func(cols []string, row []any) error { return to.row(a.out, cols, row) }); err != nil {
+	if err := s.db.Select(ctx, query, func(cols []string, row []any) error { return to.row(a.out, cols, row) }); err != nil {
 		return err
 	}
 	return to.end(a.out)

@@ -16,7 +16,8 @@ func (a *app) startCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "start AGENT", Short: "Record a session for a runner to take up",
 		Long: `Create a session of an agent of stint.yaml and leave it to a runner. It is durable
-when the command returns. --run runs it here, and so does stint resume SESSION --run.`,
+when the command returns. --run runs it here, and so does stint resume SESSION --run.
+With --context the agent is one of the server, whose runners take the session up.`,
 		Example: "  stint start triage -p \"issues of today\"\n  stint start triage --dedupe triage-2026-11-29 --json",
 		Args:    exactly(1, "one agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -32,16 +33,16 @@ when the command returns. --run runs it here, and so does stint resume SESSION -
 }
 
 func (a *app) start(ctx context.Context, o *requestOptions, name string) error {
-	c, err := a.configured(name)
+	begin, err := a.beginner(o, name)
 	if err != nil {
 		return err
 	}
-	s, err := a.open(ctx, true)
+	s, err := a.reach(ctx, true)
 	if err != nil {
 		return err
 	}
 	defer s.store.Close()
-	made, err := a.record(ctx, s, c, func(agent engine.Agent) (engine.Request, error) { return o.request(a, agent) })
+	made, err := begin(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -57,9 +58,29 @@ func (a *app) start(ctx context.Context, o *requestOptions, name string) error {
 		word = "was recorded before, with the same key"
 	}
 	status := view.StatusWord(&row)
-	a.printf("%s (%s) %s: %s\n  run it here: stint resume %s --run\n  stint show %s · stint logs -f %s\n",
-		row.Session.Name, row.Short, word, status, row.Short, row.Short, row.Short)
+	a.printf("%s (%s) %s: %s\n  %s\n  stint show %s · stint logs -f %s\n",
+		row.Session.Name, row.Short, word, status, s.runs(&row), row.Short, row.Short)
 	return nil
+}
+
+// beginner returns what begins a session of an agent: of the stint.yaml here, or of the
+// server's. What is wrong is told before a store is opened.
+func (a *app) beginner(o *requestOptions, name string) (func(context.Context, *site) (engine.Created, error), error) {
+	far, err := a.chosen()
+	if err != nil {
+		return nil, err
+	}
+	if far != nil {
+		q, err := o.start(a, name)
+		return func(ctx context.Context, s *site) (engine.Created, error) {
+			made, err := s.server.Start(ctx, q)
+			return engine.Created{ID: made.ID, Found: made.Found}, err
+		}, err
+	}
+	c, err := a.configured(name)
+	return func(ctx context.Context, s *site) (engine.Created, error) {
+		return a.record(ctx, s, c, func(agent engine.Agent) (engine.Request, error) { return o.request(a, agent) })
+	}, err
 }
 
 // record creates a session of an agent for a runner to take up; request says which.

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint"
-	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/access"
 	"github.com/stint-dev/stint/internal/access/keeper"
 	"github.com/stint-dev/stint/internal/view"
@@ -21,7 +20,7 @@ func (a *app) tokenCommand() *cobra.Command {
 		Use: "token", Short: "Make, list and revoke the tokens of a server",
 		Long: `A token lets a program or a person into the server: see docs/access.md. It is shown
 once; the store has its hash. These commands work through the store, with or without a
-server.`,
+server, or through the server that --context names.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknownCommand(cmd, args)
@@ -94,7 +93,7 @@ func (a *app) tokenCreate(ctx context.Context, o *tokenOptions, name string) err
 	if err != nil {
 		return err
 	}
-	s, err := a.open(ctx, true)
+	s, err := a.reach(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -164,19 +163,15 @@ func (a *app) tokenListCommand() *cobra.Command {
 
 // tokens reads the tokens of a store.
 func (a *app) tokens(ctx context.Context, s *site) ([]access.Token, error) {
-	id, err := engine.SystemJournal(ctx, s.store)
+	raw, err := s.system(ctx, keeper.Section)
 	if err != nil {
 		return nil, err
 	}
-	state, err := engine.SystemState(ctx, s.store, id)
-	if err != nil {
-		return nil, err
-	}
-	return keeper.Read(state[keeper.Section])
+	return keeper.Read(raw)
 }
 
 func (a *app) tokenList(ctx context.Context, all bool) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -226,7 +221,7 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 }
 
 func (a *app) tokenRevoke(ctx context.Context, id, reason string) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func (c *verification) found(f sqlite.Flaw) {
 
 // all checks the store and every session that any table names.
 func (c *verification) all(ctx context.Context) error {
-	ids, err := c.site.store.Verify(ctx, stint.ID{}, c.found)
+	ids, err := c.site.db.Verify(ctx, stint.ID{}, c.found)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (c *verification) named(ctx context.Context, args []string) error {
 	for _, address := range args {
 		row, _, err := view.Find(ctx, c.site.store, address, time.Now())
 		if err == nil {
-			_, err = c.site.store.Verify(ctx, row.Session.ID, c.found)
+			_, err = c.site.db.Verify(ctx, row.Session.ID, c.found)
 		}
 		if err == nil {
 			err = c.one(ctx, &row)
@@ -185,7 +185,7 @@ func (c *verification) pinned(ctx context.Context, row *stint.Row) ([]view.Probl
 	if err != nil || p.Store == "" {
 		return nil, nil //nolint:nilerr // the agent cannot be read; its pin is checked with the journal
 	}
-	files, err := c.site.store.Files(ctx, filepath.Base(p.Store))
+	files, err := c.site.db.Files(ctx, filepath.Base(p.Store))
 	if err != nil && !errors.Is(err, stint.Corrupt) {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func over(s *stint.Session) bool {
 }
 
 func (a *app) wait(ctx context.Context, address string, g goal, timeout time.Duration) error {
-	s, err := a.open(ctx, false)
+	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -107,9 +107,13 @@ func (a *app) wait(ctx context.Context, address string, g goal, timeout time.Dur
 		defer cancel()
 	}
 	if status, _ := row.Status(); status == stint.Pending && !g.reached(&row) {
-		a.notef("stint: nobody runs it yet: stint resume %s --run does\n", row.Short)
+		say := "stint: nobody runs it yet: stint resume " + row.Short + " --run does\n"
+		if s.server != nil {
+			say = "stint: nobody runs it yet: " + s.runs(&row) + "\n"
+		}
+		a.notef("%s", say)
 	}
-	tick := time.NewTicker(followPoll)
+	tick := time.NewTicker(s.poll())
 	defer tick.Stop()
 	for !g.reached(&row) && !over(&row.Session) {
 		select {

@@ -52,7 +52,7 @@ type wiring struct {
 
 // wire makes the wiring of a site.
 func (s *site) wire(t *tee) *wiring {
-	return &wiring{getenv: os.LookupEnv, kept: copies{s.store, filepath.Join(s.path+".d", "pins")}, tee: t,
+	return &wiring{getenv: os.LookupEnv, kept: copies{s.db, filepath.Join(s.path+".d", "pins")}, tee: t,
 		prices: func() (*price.Table, error) { return s.app.prices(&priceOptions{}) }, first: s.app.firstUse}
 }
 

@@ -42,6 +42,7 @@ func table() []mutant {
 		streamMutants(),
 		doorMutants(),
 		feedMutants(),
+		clientMutants(),
 	)
 }
 
