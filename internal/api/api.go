@@ -12,6 +12,7 @@ import (
 	"github.com/stint-dev/stint/internal/access"
 	"github.com/stint-dev/stint/internal/access/guard"
 	"github.com/stint-dev/stint/internal/control"
+	"github.com/stint-dev/stint/internal/problem"
 	"github.com/stint-dev/stint/internal/view"
 )
 
@@ -100,7 +101,7 @@ func (s *server) streams() {
 		params               []*huma.Param
 	}{
 		{"/v1/events", "boardEvents", "Follow the rows of all sessions", s.Events, after},
-		{"/v1/sessions/{id}/events", "sessionEvents", "Follow the entries of a session", s.SessionEvents, append([]*huma.Param{session}, after...)},
+		{"/v1/sessions/{id}/events", "sessionEvents", "Follow the entries of a session", s.readable(s.SessionEvents), append([]*huma.Param{session}, after...)},
 	} {
 		if r.h == nil {
 			continue
@@ -111,6 +112,20 @@ func (s *server) streams() {
 			Description: "Server-Sent Events, as docs/events.md says. Needs the scope " + string(access.SessionsRead) + ".",
 			Parameters:  r.params, Responses: responses, Security: []map[string][]string{{bearer: {}}}})
 	}
+}
+
+// readable is a handler for the sessions that the caller may read; nil stays nil.
+func (s *server) readable(h http.Handler) http.Handler {
+	if h == nil {
+		return nil
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, _, err := s.find(r.Context(), SessionPath{ID: r.PathValue("id")}); err != nil {
+			problem.Write(w, err)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // desk is where orders are given.

@@ -144,7 +144,10 @@ func TestSendRefusesWhatIsTheServers(t *testing.T) {
 // and takes no orders as a session.
 func TestOwnJournalIsForAuditors(t *testing.T) {
 	t.Parallel()
-	inRoom(t, func(t *testing.T, r *room) {
+	events := func(o *api.Options) {
+		o.SessionEvents = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	}
+	inRoomWith(t, events, func(t *testing.T, r *room) {
 		system := r.system()
 		ways := []func(token string) call{
 			func(tk string) call { return storeCall(tk, wire.Session, wire.One{Session: system}) },
@@ -158,6 +161,9 @@ func TestOwnJournalIsForAuditors(t *testing.T) {
 			},
 			func(tk string) call {
 				return call{method: http.MethodGet, path: "/v1/sessions/" + system.String() + "/entries", token: tk}
+			},
+			func(tk string) call {
+				return call{method: http.MethodGet, path: "/v1/sessions/" + system.String() + "/events", token: tk}
 			},
 		}
 		for i, way := range ways {
