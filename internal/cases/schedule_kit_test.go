@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,9 +22,8 @@ import (
 // of what the schedules were at what time.
 type rota struct {
 	*place
-	takes  time.Duration // how long a session lasts that begins now
-	ends   stint.Status  // how it ends
-	broken []string      // schedules that the next server cannot read
+	pace   atomic.Pointer[pace] // of sessions that begin now
+	broken []string             // schedules that the next server cannot read
 
 	servers int
 	stop    func() // ends the server that is there; nil: there is none
@@ -33,6 +33,18 @@ type rota struct {
 	eras   map[string][]era
 	paused map[string]bool
 }
+
+// pace is how long a session lasts, and how it ends.
+type pace struct {
+	takes time.Duration
+	ends  stint.Status
+}
+
+// takes says how long sessions last that begin from now on.
+func (r *rota) takes(d time.Duration) { r.pace.Store(&pace{d, r.pace.Load().ends}) }
+
+// ends says how sessions end that begin from now on.
+func (r *rota) ends(s stint.Status) { r.pace.Store(&pace{r.pace.Load().takes, s}) }
 
 // served runs fn on every store, in bubbles in which it is midnight of 2000-01-01. After
 // it every nominal time must be in one line of its schedule's ledger.
@@ -55,18 +67,20 @@ func servedOn(t *testing.T, on []string, fn func(t *testing.T, r *rota)) {
 }
 
 func newRota(p *place) *rota {
-	return &rota{place: p, takes: time.Second, ends: stint.Completed, eras: map[string][]era{}, paused: map[string]bool{}}
+	r := &rota{place: p, eras: map[string][]era{}, paused: map[string]bool{}}
+	r.pace.Store(&pace{time.Second, stint.Completed})
+	return r
 }
 
 func (r *rota) agent() engine.Agent {
 	return goAgent(func(ctx context.Context, _ stint.Loop) (stint.Next, error) {
-		end := r.ends
+		p := r.pace.Load()
 		select {
-		case <-time.After(r.takes):
+		case <-time.After(p.takes):
 		case <-ctx.Done():
 			return stint.Next{}, ctx.Err()
 		}
-		return stint.Next{End: &stint.End{Outcome: end}}, nil
+		return stint.Next{End: &stint.End{Outcome: p.ends}}, nil
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,7 +44,11 @@ func events(jumps bool) *rapid.Generator[[]event] {
 			).Draw(t, "d"),
 		}
 	})
-	return rapid.SliceOfN(one, 3, 30)
+	most := 12
+	if long() {
+		most = 40
+	}
+	return rapid.SliceOfN(one, 3, most)
 }
 
 // life is a rota to which events happen.
@@ -53,13 +58,13 @@ type life struct {
 	now   map[string]*trigger.Schedule // the schedules as the file has them; nil: it has not
 	alone map[string]bool              // schedules whose sessions never may run beside another
 	spans map[string][][2]time.Time    // in which they were paused
-	when  map[string]int               // what the condition says
-	slow  time.Duration                // how long it takes to
+	when  map[string]*atomic.Int64     // what the condition says
+	slow  atomic.Int64                 // how long it takes to, in nanoseconds
 	jump  func(d time.Duration)
 }
 
 func newLife(t *testing.T, r *rota, jump func(time.Duration)) *life {
-	l := &life{rota: r, t: t, now: map[string]*trigger.Schedule{}, alone: map[string]bool{"a": true, "b": true}, spans: map[string][][2]time.Time{}, when: map[string]int{}, jump: jump}
+	l := &life{rota: r, t: t, now: map[string]*trigger.Schedule{}, alone: map[string]bool{"a": true, "b": true}, spans: map[string][][2]time.Time{}, when: map[string]*atomic.Int64{"a": {}, "b": {}}, jump: jump}
 	for _, name := range []string{"a", "b"} {
 		sc := r.schedule(name, "*/7 * * * *", "UTC", func(sc *trigger.Schedule) { sc.Gate = l.gate(name) })
 		l.now[name] = &sc
@@ -70,10 +75,10 @@ func newLife(t *testing.T, r *rota, jump func(time.Duration)) *life {
 // gate is a condition that now and then says no, or cannot be asked, and takes its time.
 func (l *life) gate(name string) func(context.Context) (bool, string, error) {
 	return func(ctx context.Context) (bool, string, error) {
-		kind := l.when[name]
+		kind := l.when[name].Load()
 		if kind >= 3 {
 			select {
-			case <-time.After(l.slow):
+			case <-time.After(time.Duration(l.slow.Load())):
 			case <-ctx.Done():
 				return false, "", ctx.Err()
 			}
@@ -155,11 +160,12 @@ func (l *life) happen(e event) {
 	case "backfill":
 		l.asks(trigger.Backfill, e.which, func(c *trigger.Command) { c.To = faultpoint.Now(); c.From = c.To.Add(-e.d) })
 	case "takes":
-		l.takes = e.d
+		l.takes(e.d)
 	case "ends":
-		l.ends = []stint.Status{stint.Completed, stint.Failed}[e.n%2]
+		l.ends([]stint.Status{stint.Completed, stint.Failed}[e.n%2])
 	case "when":
-		l.when[e.which], l.slow = e.n%6, e.d
+		l.when[e.which].Store(int64(e.n % 6))
+		l.slow.Store(int64(e.d))
 	case "jump":
 		l.jump(time.Duration(e.n-500) * e.d / 100) // up to 17 hours, back and forth
 	}
@@ -194,7 +200,11 @@ func (l *life) policy(e event) {
 
 // calm lets all that was begun come to its end, and checks what there is then.
 func (l *life) calm() error {
-	l.takes, l.when, l.broken = time.Second, map[string]int{}, nil
+	l.takes(time.Second)
+	for _, when := range l.when {
+		when.Store(0)
+	}
+	l.broken = nil
 	l.set(l.file()...)
 	l.pass(3 * time.Hour)
 	l.pass(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 20*time.Second)))
@@ -245,7 +255,7 @@ func (l *life) policies() error {
 func lives(t *testing.T, clock func() (jump func(d time.Duration))) {
 	rapid.Check(t, func(rt *rapid.T) {
 		name := "mem"
-		if rapid.IntRange(0, 9).Draw(rt, "store") == 9 {
+		if rapid.IntRange(0, 19).Draw(rt, "store") == 19 {
 			name = "sqlite"
 		}
 		all := events(clock != nil).Draw(rt, "events")

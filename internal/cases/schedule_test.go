@@ -76,7 +76,7 @@ func TestA08ManyMissed(t *testing.T) {
 // (go-co-op/gocron#683, go-co-op/gocron#676, enonic/xp#12272, openclaw/openclaw#18120).
 func TestA09Overrun(t *testing.T) {
 	served(t, func(t *testing.T, r *rota) {
-		r.takes = 5 * time.Second
+		r.takes(5 * time.Second)
 		var all []trigger.Schedule
 		for _, o := range []trigger.Overlap{trigger.Skip, trigger.Queue, trigger.Replace, trigger.Allow} {
 			all = append(all, r.schedule(string(o), "@every 2s", "UTC", overlaps(o)))
@@ -111,7 +111,7 @@ func TestA09Overrun(t *testing.T) {
 				t.Errorf("%s: it stopped at %s", want.name, lineOf(&last))
 			}
 		}
-		r.takes = 0
+		r.takes(0)
 		r.pass(time.Minute)
 		r.isSettled()
 	})
@@ -262,9 +262,9 @@ func TestFiredAndMadeGood(t *testing.T) {
 		}
 		r.asks(trigger.Resume, "h")
 		r.has("h", "ran 01T01:00:00 by hand, ran 01T01:00:00, ran 01T01:30:00 by hand, ran 01T02:00:00 made good, ran 01T03:00:00 made good, skipped 01T02:00:00..01T03:00:00 x2 paused")
-		r.takes = 50 * time.Minute
+		r.takes(50 * time.Minute)
 		r.until("04:25:00")
-		r.takes = time.Second
+		r.takes(time.Second)
 		r.asks(trigger.Backfill, "q", between("00:00:00", "04:25:00")) // two of them wait
 		r.until("04:50:00")
 		if !slices.ContainsFunc(r.ledger("q"), func(o trigger.Occurrence) bool { return o.Reason == trigger.MadeGood }) {
