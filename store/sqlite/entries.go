@@ -112,7 +112,7 @@ func (w *walk) anchors(after, until int64, last bool) error {
 	if last {
 		q.WriteString(" DESC")
 	}
-	q.WriteString(" LIMIT ?")
+	q.WriteString(" LIMIT ?+0")
 	err := each(w.c, q.String(), func(st *sqlite.Stmt) error {
 		e, err := w.rows.entry(w.c, st, w.id)
 		w.all = append(w.all, e)
