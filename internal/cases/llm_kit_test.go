@@ -200,10 +200,18 @@ type under struct {
 func (s *site) start(args ...string) *under {
 	s.t.Helper()
 	u := &under{t: s.t, cmd: s.command(stintPath(s.t), args...), done: make(chan struct{})}
-	u.cmd.Stdout, u.cmd.Stderr, u.cmd.WaitDelay = &u.out, &u.talk, 5*time.Second
+	u.cmd.Stderr = &u.talk
+	u.launch()
+	return u
+}
+
+// launch starts a command whose output goes to u.out. The test ends it, if nobody else does.
+func (u *under) launch() {
+	u.t.Helper()
+	u.cmd.Stdout, u.cmd.WaitDelay = &u.out, 5*time.Second
 	begun := time.Now()
 	if err := u.cmd.Start(); err != nil {
-		s.t.Fatal(err)
+		u.t.Fatal(err)
 	}
 	go func() {
 		defer close(u.done)
@@ -213,8 +221,7 @@ func (s *site) start(args ...string) *under {
 		}
 		u.took = time.Since(begun)
 	}()
-	s.t.Cleanup(func() { u.kill() })
-	return u
+	u.t.Cleanup(func() { u.kill() })
 }
 
 // kill ends stint as kill -9 does, and waits until it is gone.

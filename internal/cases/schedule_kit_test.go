@@ -27,6 +27,7 @@ type rota struct {
 
 	servers int
 	stop    func() // ends the server that is there; nil: there is none
+	runner  *engine.Engine
 	sched   *trigger.Scheduler
 	system  *engine.System
 
@@ -120,6 +121,7 @@ func (r *rota) up(all ...trigger.Schedule) {
 	if r.sched, err = trigger.NewScheduler(e, r.system, r.store, nil); err != nil {
 		r.t.Fatal(err)
 	}
+	r.runner = e
 	system := r.system
 	r.set(all...)
 	ctx, cancel := context.WithCancel(r.t.Context())
