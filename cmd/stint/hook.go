@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -110,6 +111,14 @@ func (a *app) hookList(ctx context.Context) error {
 	return view.WriteTable(a.out, a.style(), []string{"HOOK", "STATUS", "SCHEME", "AGENT", "PATH", "LAST"}, rows)
 }
 
+// digits is a number as text; empty: there is none.
+func digits(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
 func (a *app) hookDeliveriesCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
@@ -192,7 +201,7 @@ func (a *app) hookShow(ctx context.Context, name, id string) error {
 		}{"stint.delivery/1", d, strings.ToValidUTF8(string(d.Body), "\uFFFD")})
 	}
 	a.printf("%s %s · %s\n", d.Hook, d.ID, d.Result)
-	for _, line := range [][2]string{{"came", d.At.Local().Format(time.DateTime)}, {"event", d.Event}, {"key", d.Key}, {"why", d.Reason}, {"repeats", d.Repeats}, {"by", string(d.By)}} {
+	for _, line := range [][2]string{{"came", d.At.Local().Format(time.DateTime)}, {"event", d.Event}, {"key", d.Key}, {"order", digits(d.Order)}, {"why", d.Reason}, {"repeats", d.Repeats}, {"by", string(d.By)}} {
 		if line[1] != "" {
 			a.printf("  %s  %s\n", term.Pad(line[0], 7, false), line[1])
 		}
@@ -316,7 +325,7 @@ func (a *app) printTrial(name string, is trigger.Trial) {
 	default:
 		a.printf("%s would begin the session %s\n", name, is.Name)
 	}
-	for _, line := range [][2]string{{"id", is.ID}, {"event", is.Event}, {"key", is.Key}} {
+	for _, line := range [][2]string{{"id", is.ID}, {"event", is.Event}, {"key", is.Key}, {"order", digits(is.Order)}} {
 		if line[1] != "" {
 			a.printf("  %s  %s\n", term.Pad(line[0], 5, false), line[1])
 		}

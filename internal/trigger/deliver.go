@@ -56,7 +56,7 @@ func (a *arrival) repeat() string { return a.def.Name + "#" + hex.EncodeToString
 
 // delivered is the arrival's line.
 func (a *arrival) delivered(result Result) Delivered {
-	return Delivered{ID: a.ID, Hook: a.def.Name, At: now(), Result: result, Event: clip(a.Event, 200), Key: a.Key, Bytes: len(a.body), Repeats: a.repeats, By: a.by}
+	return Delivered{ID: a.ID, Hook: a.def.Name, At: now(), Result: result, Event: clip(a.Event, 200), Key: a.Key, Order: a.Order, Bytes: len(a.body), Repeats: a.repeats, By: a.by}
 }
 
 // now is the time as precise as a store keeps it.

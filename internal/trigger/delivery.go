@@ -42,6 +42,7 @@ type Delivered struct {
 	Reason   string      `json:"reason,omitempty"`
 	Event    string      `json:"event,omitempty"`
 	Key      string      `json:"key,omitempty"`
+	Order    *int64      `json:"order,omitempty"` // the time that the event says it has; a time of RFC 3339 in microseconds since 1970
 	Bytes    int         `json:"bytes"`
 	Session  stint.ID    `json:"session,omitzero"`
 	Repeats  string      `json:"repeats,omitempty"`  // the delivery that was delivered again with this one
