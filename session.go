@@ -107,6 +107,14 @@ type Trigger struct {
 	Due  time.Time `json:"due,omitzero"`  // nominal time of a schedule's occurrence
 }
 
+// OfServer reports whether the session is the system journal of the store: what the server
+// is asked and what it did. It takes no orders as a session does, since a message to it is
+// an order to the server.
+func (t Trigger) OfServer() bool { return t.Kind == systemTrigger }
+
+// systemTrigger is the kind of the trigger of the system journal.
+const systemTrigger = "system"
+
 // Parent is where a child session or a branch comes from.
 type Parent struct {
 	Session ID     `json:"session"`

@@ -49,8 +49,15 @@ type Order struct {
 // Give sends the order and makes it act: the session's runner obeys it; one that nobody
 // holds is settled. row is the session as it was just read. To resume a session that was
 // interrupted sends nothing: it needs a runner, and no message. The error is
-// [stint.Conflict] where the session cannot take the order as it stands.
+// [stint.Conflict] where the session cannot take the order as it stands, and
+// [stint.Invalid] for the system journal: a message to that would be an order to the
+// server, which whoever may send to sessions may not give.
 func (d *Desk) Give(ctx context.Context, row *stint.Row, o Order) error {
+	if row.Session.Trigger.OfServer() {
+		e := stint.Invalid.Errorf(string(o.Kind), "that is the journal of the server itself, which takes no orders as sessions do")
+		e.Hint = "name a session: stint ps -a lists them"
+		return e
+	}
 	if err := d.Futile(ctx, row, o); err != nil {
 		return err
 	}

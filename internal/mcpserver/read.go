@@ -114,6 +114,18 @@ func (s *Server) listSessions(ctx context.Context, _ string, in struct {
 	return answer{doc, text.String()}, nil
 }
 
+// find returns the session that an address means. To an agent the journal of the server
+// is no session: it says what people did, and a message to it would be an order.
+func (s *Server) find(ctx context.Context, address string, now time.Time) (stint.Row, view.Place, error) {
+	row, place, err := view.Find(ctx, s.b.Source, address, now)
+	if err == nil && row.Session.Trigger.OfServer() {
+		e := stint.Denied.Errorf("session", "that is the journal of the server itself, which is for people")
+		e.Hint = "list_sessions lists the sessions"
+		return stint.Row{}, view.Place{}, e
+	}
+	return row, place, err
+}
+
 // sessionPage is stint.session/1 as stint show prints it, with what was cut.
 type sessionPage struct {
 	view.Show
@@ -125,7 +137,7 @@ type sessionInputs struct{ Session string }
 
 func (s *Server) showSession(ctx context.Context, _ string, in sessionInputs) (answer, error) {
 	now := time.Now()
-	row, place, err := view.Find(ctx, s.b.Source, in.Session, now)
+	row, place, err := s.find(ctx, in.Session, now)
 	if err != nil {
 		return answer{}, err
 	}
@@ -167,7 +179,7 @@ type logInput struct {
 
 func (s *Server) readLog(ctx context.Context, _ string, in logInput) (answer, error) {
 	now := time.Now()
-	row, place, err := view.Find(ctx, s.b.Source, in.Session, now)
+	row, place, err := s.find(ctx, in.Session, now)
 	if err != nil {
 		return answer{}, err
 	}
@@ -266,7 +278,7 @@ func (s *Server) listApprovals(ctx context.Context, _ string, in sessionInputs) 
 	now := time.Now()
 	var one *stint.Row
 	if in.Session != "" {
-		row, _, err := view.Find(ctx, s.b.Source, in.Session, now)
+		row, _, err := s.find(ctx, in.Session, now)
 		if err != nil {
 			return answer{}, err
 		}

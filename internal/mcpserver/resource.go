@@ -36,7 +36,7 @@ func (s *Server) readResource(ctx context.Context, r *mcp.ReadResourceRequest) (
 		a, err = s.showSession(ctx, "", sessionInputs{Session: address})
 	}
 	switch {
-	case errors.Is(err, stint.NotFound), errors.Is(err, stint.Invalid):
+	case errors.Is(err, stint.NotFound), errors.Is(err, stint.Invalid), errors.Is(err, stint.Denied):
 		return nil, mcp.ResourceNotFoundError(r.Params.URI)
 	case err != nil:
 		return nil, err

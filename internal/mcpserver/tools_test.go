@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -390,6 +391,31 @@ func TestResources(t *testing.T) {
 			if res, err := c.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri}); err == nil || !strings.Contains(err.Error(), "not found") {
 				t.Errorf("%s: %v %+v", uri, err, res)
 			}
+		}
+	})
+}
+
+// A message to the journal of the server would be an order to it, such as to make a token;
+// and what is in it is what people did. An agent gets at neither.
+func TestTheServersJournalIsNoSession(t *testing.T) {
+	inRoom(t, func(t *testing.T, r *room) {
+		id, err := engine.SystemJournal(t.Context(), r.store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := r.connect("codex")
+		defer c.leave()
+		c.fails(stint.Denied, "journal of the server", "send_message", fmt.Sprintf(`{"session":%q,"text":"{\"verb\":\"token.create\"}"}`, id))
+		for _, tool := range []string{"show_session", "read_log", "list_approvals"} {
+			c.fails(stint.Denied, "journal of the server", tool, fmt.Sprintf(`{"session":%q}`, id))
+		}
+		for _, end := range []string{"", "/log"} {
+			if _, err := c.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "stint://session/" + id.String() + end}); err == nil {
+				t.Errorf("it is read as a resource, with %q behind", end)
+			}
+		}
+		if in, err := r.store.Inbox(t.Context(), id); err != nil || len(in) > 0 {
+			t.Errorf("%d messages came through, %v", len(in), err)
 		}
 	})
 }

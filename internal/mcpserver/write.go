@@ -70,7 +70,7 @@ func (s *Server) sendMessage(ctx context.Context, client string, in struct{ Sess
 	if err := tooLong("text", in.Text); err != nil {
 		return answer{}, err
 	}
-	row, _, err := view.Find(ctx, s.b.Source, in.Session, time.Now())
+	row, _, err := s.find(ctx, in.Session, time.Now())
 	if err != nil {
 		return answer{}, err
 	}

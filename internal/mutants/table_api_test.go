@@ -5,6 +5,11 @@ func apiMutants() []mutant {
 	const pkg = "internal/api"
 	return []mutant{
 		{
+			name: "orders-to-the-server-as-messages", file: "internal/control/desk.go",
+			edits: one("if row.Session.Trigger.OfServer() {", "if false {"),
+			why:   "whoever may send to sessions makes themselves an administrator",
+			red:   by("internal/control", "TestTheServersJournalTakesNoOrders"), quick: true,
+		}, {
 			name: "api-key-of-everybody", file: pkg + "/start.go",
 			edits: one(`sha256.Sum256([]byte(string(actor(ctx)) + "\x00" + k.Key))`, `sha256.Sum256([]byte(k.Key))`),
 			why:   "one caller's key is answered with another caller's session",

@@ -4,6 +4,11 @@ package mutants_test
 func doorMutants() []mutant {
 	return []mutant{
 		{
+			name: "mcp-orders-to-the-server", file: "internal/mcpserver/read.go",
+			edits: one("if err == nil && row.Session.Trigger.OfServer() {", "if false {"),
+			why:   "an agent makes itself a token that approves",
+			red:   by("internal/mcpserver", "TestTheServersJournalIsNoSession"),
+		}, {
 			name: "mcp-message-takes-the-decision", file: "internal/mcpserver/write.go",
 			edits: one("return \"mcp:\" + chosen", "return chosen"),
 			why:   "a client's message under the id of a decision keeps a person from deciding",

@@ -340,3 +340,18 @@ func FuzzAddress(f *testing.F) {
 		}
 	})
 }
+
+// The journal of the server says in words what it recorded, and who asked for it.
+func TestLogOfTheServer(t *testing.T) {
+	inWorld(t, func(w *world) {
+		k := w.session("system", func(c *journal.Created) { c.Trigger.Kind = "system" }).claim("server/1")
+		k.add(journal.Draft{Kind: stint.SystemRecorded, Actor: "human:ana", Data: journal.Recorded{What: "schedule.paused", Name: "nightly\x1b[2J", Reason: "freeze"}})
+		k.add(journal.Draft{Kind: stint.SystemRecorded, Actor: stint.ByEngine, Data: journal.Recorded{What: "occurrence.missed", Name: "nightly"}})
+		got := logOf(w.t, w, k.row(), term.Style{}, view.LogOptions{Query: every()})
+		for _, want := range []string{`schedule.paused · nightly\x1b[2J · by human:ana · freeze`, "occurrence.missed · nightly\n"} {
+			if !strings.Contains(got, want) {
+				w.t.Errorf("the log does not say %q:\n%s", want, got)
+			}
+		}
+	})
+}

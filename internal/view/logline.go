@@ -123,6 +123,13 @@ func (l *Log) session(e *stint.Entry) ([]logLine, error) {
 		var d journal.LimitChanged
 		d, err = journal.Decode[journal.LimitChanged](e)
 		ln.name, ln.text = "limits", list(limitWords(d.Limits), by(e), d.Reason)
+	case stint.SystemRecorded:
+		var d journal.Recorded
+		d, err = journal.Decode[journal.Recorded](e)
+		ln.name, ln.text = "system", list(d.What, d.Name, by(e), d.Reason)
+		if ln.text == "" {
+			ln.text = "the state of the server"
+		}
 	default:
 		ln.name, ln.text = string(e.Kind), "this program does not know this kind of entry"
 	}
