@@ -129,16 +129,18 @@ func TestStopIsNoOutcome(t *testing.T) {
 	tries := 0
 	onEngine(t, llm.Spec{Model: plays(t, `{"steps":[{"tools":[{"name":"flaky","input":{}}]}]}`), Tools: toolset(t, hopeless("hangs", stint.Read, &tries))}, func(r *rig) {
 		r.again(engine.Retry{Attempts: 1})
-		go func() {
-			<-time.After(time.Second)
-			data, err := json.Marshal(map[string]string{"reason": "enough"})
-			if err == nil {
-				err = r.store.Send(t.Context(), r.id, stint.Message{ID: "1", Kind: stint.Kill, From: "human:ana", Data: data})
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		}()
+		r.begun = func(id stint.ID) {
+			go func() {
+				<-time.After(time.Second)
+				data, err := json.Marshal(map[string]string{"reason": "enough"})
+				if err == nil {
+					err = r.store.Send(t.Context(), id, stint.Message{ID: "1", Kind: stint.Kill, From: "human:ana", Data: data})
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}()
+		}
 		s := r.start("Go.", nil)
 		if s.Status != stint.Canceled || tries != 1 {
 			t.Errorf("%s %s: %d tries", s.Status, s.Reason, tries)

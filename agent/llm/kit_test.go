@@ -106,6 +106,7 @@ type rig struct {
 	e     *engine.Engine
 	agent engine.Agent
 	id    stint.ID
+	begun func(stint.ID) // told of a session once it is durable; nil: nobody is
 	out   bytes.Buffer
 }
 
@@ -129,7 +130,11 @@ func onEngine(t *testing.T, s llm.Spec, fn func(r *rig)) {
 func (r *rig) start(input string, limits *stint.Limits) stint.Session {
 	r.t.Helper()
 	s, err := r.e.RunNew(r.t.Context(), engine.Request{Agent: r.agent, Input: []byte(input), Actor: "human:ana", Limits: limits},
-		func(c engine.Created) { r.id = c.ID })
+		func(c engine.Created) {
+			if r.id = c.ID; r.begun != nil {
+				r.begun(c.ID)
+			}
+		})
 	if err != nil {
 		r.t.Fatal(err)
 	}
