@@ -57,7 +57,7 @@ func (a *app) benchHooks(ctx context.Context, n, size, clients int) error {
 		if err != nil {
 			return err
 		}
-		f, err = bench.FloodHook(ctx, s.url+hookPath("flood"), n, size, clients)
+		f, err = bench.FloodHook(ctx, s.url+"/hooks/flood", n, size, clients)
 		f.RSSMB = s.peak()
 		if err = errors.Join(err, s.end()); err != nil {
 			return err

@@ -76,3 +76,37 @@ func TestDocumentsLink(t *testing.T) {
 		}
 	}
 }
+
+// Every document that a program may get is one that the pages describe.
+func TestDocumentsNameEverySchema(t *testing.T) {
+	name := regexp.MustCompile(`"(stint\.[a-z.]+/\d+)"`)
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var docs strings.Builder
+	for _, p := range pages {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs.Write(b)
+	}
+	seen := map[string]bool{}
+	err = filepath.WalkDir("../..", func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		for _, m := range name.FindAllStringSubmatch(string(b), -1) {
+			if !seen[m[1]] && !strings.Contains(docs.String(), "`"+m[1]+"`") && !strings.Contains(docs.String(), `"`+m[1]+`"`) && !strings.Contains(docs.String(), "## "+m[1]) {
+				t.Errorf("%s prints %s, and no page of docs says what that is", path, m[1])
+			}
+			seen[m[1]] = true
+		}
+		return err
+	})
+	if err != nil || len(seen) < 40 {
+		t.Errorf("%d schemas were found, %v: the test looks in the wrong place", len(seen), err)
+	}
+}

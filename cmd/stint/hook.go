@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/api"
 	"github.com/stint-dev/stint/internal/hook"
 	"github.com/stint-dev/stint/internal/server"
 	"github.com/stint-dev/stint/internal/term"
@@ -38,19 +39,22 @@ func (a *app) hookCommand() *cobra.Command {
 	return cmd
 }
 
-// hookItem is a hook as JSON.
+// hookItem is a hook as JSON: what the API says of it, and how it stands for who looks
+// from here.
 type hookItem struct {
-	Name   string             `json:"name"`
-	Agent  string             `json:"agent"`
-	Scheme hook.Scheme        `json:"scheme"`
-	Path   string             `json:"path"`
-	Status string             `json:"status"` // ready, no secret, or wrong here
-	Detail string             `json:"detail,omitempty"`
-	Last   *trigger.Delivered `json:"last,omitempty"`
+	api.HookDoc
+
+	Status string             `json:"status"`
+	Detail string             `json:"detail"` // why it cannot be used
+	Last   *trigger.Delivered `json:"last"`   // null if nothing came
 }
 
-// hookPath is where deliveries are sent.
-func hookPath(name string) string { return "/hooks/" + name }
+// The states of a hook, in lists.
+const (
+	hookReady    = "ready"
+	hookNoSecret = "no secret"
+	hookWrong    = "wrong here" // the stint.yaml here has a mistake in it; a server goes on with what it was
+)
 
 func (a *app) hookListCommand() *cobra.Command {
 	return &cobra.Command{
@@ -73,12 +77,11 @@ func (a *app) hookList(ctx context.Context) error {
 	defer s.store.Close()
 	items := []hookItem{}
 	for _, t := range here.targets(s.wire(nil)) {
-		def := t.Hook.Definition()
-		it := hookItem{Name: def.Name, Agent: def.Agent, Scheme: def.Scheme, Path: hookPath(def.Name), Status: "ready"}
+		it := hookItem{HookDoc: api.NewHook(t.Hook.Definition()), Status: hookReady}
 		if _, err := t.Secrets(); err != nil {
-			it.Status, it.Detail = "no secret", err.Error()
+			it.Status, it.Detail = hookNoSecret, err.Error()
 		}
-		last, err := trigger.Deliveries(ctx, s.store, def.Name, trigger.Delivered{}, 1)
+		last, err := trigger.Deliveries(ctx, s.store, it.Name, trigger.Delivered{}, 1)
 		if err != nil {
 			return err
 		}
@@ -88,13 +91,14 @@ func (a *app) hookList(ctx context.Context) error {
 		items = append(items, it)
 	}
 	for _, name := range here.broken("hooks") {
-		items = append(items, hookItem{Name: name, Path: hookPath(name), Status: "wrong here", Detail: here.bad["hooks."+name].Error()})
+		items = append(items, hookItem{HookDoc: api.NewHook(hook.Definition{Name: name}), Status: hookWrong, Detail: here.bad["hooks."+name].Error()})
 	}
 	if a.json {
 		return a.printJSON(struct {
-			Schema string     `json:"schema"`
-			Items  []hookItem `json:"items"`
-		}{"stint.hook.standing.list/1", items})
+			Schema view.Schema `json:"schema"`
+			Now    time.Time   `json:"now"`
+			Items  []hookItem  `json:"items"`
+		}{api.SchemaHooks, time.Now().UTC().Truncate(time.Microsecond), items})
 	}
 	if len(items) == 0 {
 		a.printf("There are no hooks. docs/hooks.md says how stint.yaml has them.\n")
@@ -150,10 +154,10 @@ func (a *app) hookDeliveries(ctx context.Context, name string, limit int) error 
 	}
 	if a.json {
 		return a.printJSON(struct {
-			Schema string              `json:"schema"`
+			Schema view.Schema         `json:"schema"`
 			Hook   string              `json:"hook"`
 			Items  []trigger.Delivered `json:"items"`
-		}{"stint.delivery.list/1", name, append([]trigger.Delivered{}, items...)})
+		}{api.SchemaDeliveries, name, append([]trigger.Delivered{}, items...)})
 	}
 	if len(items) == 0 {
 		a.printf("Nothing came through %s within 30 days.\n", name)
@@ -194,11 +198,7 @@ func (a *app) hookShow(ctx context.Context, name, id string) error {
 		return err
 	}
 	if a.json {
-		return a.printJSON(struct {
-			Schema string `json:"schema"`
-			trigger.Shown
-			Body string `json:"body"` // what is not UTF-8 in it is replaced
-		}{"stint.delivery/1", d, strings.ToValidUTF8(string(d.Body), "\uFFFD")})
+		return a.printJSON(api.NewDelivery(d))
 	}
 	a.printf("%s %s · %s\n", d.Hook, d.ID, d.Result)
 	for _, line := range [][2]string{{"came", d.At.Local().Format(time.DateTime)}, {"event", d.Event}, {"key", d.Key}, {"order", digits(d.Order)}, {"why", d.Reason}, {"repeats", d.Repeats}, {"by", string(d.By)}} {
@@ -378,9 +378,9 @@ func (a *app) hookRedeliver(ctx context.Context, name, id string) error {
 	}
 	if a.json {
 		return a.printJSON(struct {
-			Schema string `json:"schema"`
+			Schema view.Schema `json:"schema"`
 			trigger.Delivered
-		}{"stint.delivery/1", o})
+		}{api.SchemaDelivery, o})
 	}
 	a.printf("It was delivered again as %s: %s %s\n", o.ID, o.Result, o.Reason)
 	return nil

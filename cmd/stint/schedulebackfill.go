@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stint-dev/stint/internal/api"
 	"github.com/stint-dev/stint/internal/trigger"
 	"github.com/stint-dev/stint/internal/view"
 )
@@ -41,9 +42,6 @@ once, however often this is asked. At most 100 times are taken at once.`,
 	return cmd
 }
 
-// planItem is a time of a plan as JSON.
-type planItem = trigger.Planned
-
 func (a *app) scheduleBackfill(ctx context.Context, o *backfillOptions, name string) error {
 	now := time.Now().UTC().Truncate(time.Second)
 	from, err := parseInZone(o.from, time.Local)
@@ -73,26 +71,15 @@ func (a *app) scheduleBackfill(ctx context.Context, o *backfillOptions, name str
 	if err != nil {
 		return err
 	}
-	runs := 0
-	for _, p := range plan {
-		if p.Runs {
-			runs++
-		}
-	}
-	if o.run && runs > 0 {
+	doc := api.NewBackfill(name, from, to, !o.run, plan)
+	if o.run && doc.Runs > 0 {
 		c := trigger.Command{Verb: trigger.Backfill, Schedule: name, Reason: o.reason, From: from, To: to}
 		if _, err := a.order(ctx, s, c, ownScheduler); err != nil {
 			return err
 		}
 	}
 	if a.json {
-		return a.printJSON(struct {
-			Schema   string     `json:"schema"`
-			Schedule string     `json:"schedule"`
-			Ran      bool       `json:"ran"`
-			Sessions int        `json:"sessions"`
-			Items    []planItem `json:"items"`
-		}{"stint.schedule.backfill/1", name, o.run, runs, append([]planItem{}, plan...)})
+		return a.printJSON(doc)
 	}
 	rows := make([][]string, 0, len(plan))
 	for _, p := range plan {
@@ -112,10 +99,10 @@ func (a *app) scheduleBackfill(ctx context.Context, o *backfillOptions, name str
 		}
 	}
 	switch {
-	case o.run && runs > 0:
-		a.printf("%s begun: stint schedule history %s\n", counted(runs, "session"), name)
-	case runs > 0:
-		a.printf("With --run, %s would begin.\n", counted(runs, "session"))
+	case o.run && doc.Runs > 0:
+		a.printf("%s begun: stint schedule history %s\n", counted(doc.Runs, "session"), name)
+	case doc.Runs > 0:
+		a.printf("With --run, %s would begin.\n", counted(doc.Runs, "session"))
 	default:
 		a.printf("There is nothing to make good.\n")
 	}

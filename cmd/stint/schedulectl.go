@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,22 +13,20 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/cron"
+	"github.com/stint-dev/stint/internal/api"
 	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/trigger"
 	"github.com/stint-dev/stint/internal/view"
 )
 
-// scheduleItem is a schedule as JSON.
+// scheduleItem is a schedule as JSON: what the API says of it, and how it stands for who
+// looks from here.
 type scheduleItem struct {
-	Name    string              `json:"name"`
-	Agent   string              `json:"agent,omitempty"` // empty: it is not in the stint.yaml here
-	Timing  trigger.Timing      `json:"timing"`
-	Words   string              `json:"words"` // the timing for people
-	Status  string              `json:"status"`
-	Paused  *trigger.Parked     `json:"paused,omitempty"`
-	Next    time.Time           `json:"next,omitzero"`
-	Last    *trigger.Occurrence `json:"last,omitempty"`
-	Overlap string              `json:"overlap,omitempty"`
+	api.Schedule
+
+	Words  string              `json:"words"` // the timing for people
+	Status string              `json:"status"`
+	Last   *trigger.Occurrence `json:"last"` // null before the first
 }
 
 // The states of a schedule, in lists.
@@ -76,31 +73,37 @@ func (a *app) schedules(ctx context.Context, s *site) ([]scheduleItem, error) {
 func scheduleItemOf(ctx context.Context, r stint.Reader, name string, file map[string]config.Schedule, held map[string]trigger.Held) (scheduleItem, error) {
 	c, written := file[name]
 	h, served := held[name]
-	it := scheduleItem{Name: name, Agent: c.Agent, Timing: h.Timing, Status: scheduleOn, Paused: h.Paused, Overlap: c.Overlap}
 	if written {
-		it.Timing = timingOf(&c)
+		h.Timing = timingOf(&c)
 	}
-	it.Words = timingWords(it.Timing)
-	times, err := it.Timing.Times()
+	now := time.Now()
+	one, err := scheduleDoc(name, &c, &h).Upcoming(now)
 	if err != nil {
-		return it, err
+		return scheduleItem{}, err
 	}
-	next, ok := times.Next(time.Now())
+	it := scheduleItem{Schedule: one, Status: scheduleOn, Words: timingWords(h.Timing)}
 	switch {
 	case !served:
-		it.Status = scheduleNew
+		it.Status, it.Next = scheduleNew, []time.Time{}
 	case h.Paused != nil:
 		it.Status = schedulePaused
-	case !ok:
+	case len(it.Next) == 0:
 		it.Status = scheduleOver
-	default:
-		it.Next = next
 	}
 	last, err := trigger.History(ctx, r, name, time.Time{}, 1)
 	if len(last) > 0 {
 		it.Last = &last[0]
 	}
 	return it, err
+}
+
+// scheduleDoc is a schedule of a stint.yaml as a server holds it; c is zero where the file
+// has none or a mistake.
+func scheduleDoc(name string, c *config.Schedule, h *trigger.Held) api.Schedule {
+	return api.Schedule{
+		Name: name, Agent: c.Agent, Timing: h.Timing, Overlap: trigger.Overlap(c.Overlap), WindowMS: c.Window.Milliseconds(), Most: c.Most,
+		JitterMS: c.Jitter.Milliseconds(), PauseAfter: c.PauseAfter, Conditional: c.When != nil, Since: h.Since, Paused: h.Paused,
+	}
 }
 
 // timingWords says when a schedule is due, for people.
@@ -135,9 +138,10 @@ func (a *app) scheduleList(ctx context.Context) error {
 	}
 	if a.json {
 		return a.printJSON(struct {
-			Schema string         `json:"schema"`
+			Schema view.Schema    `json:"schema"`
+			Now    time.Time      `json:"now"`
 			Items  []scheduleItem `json:"items"`
-		}{"stint.schedule.standing.list/1", append([]scheduleItem{}, items...)})
+		}{api.SchemaSchedules, time.Now().UTC().Truncate(time.Microsecond), append([]scheduleItem{}, items...)})
 	}
 	if len(items) == 0 {
 		a.printf("There are no schedules. docs/schedules.md says how stint.yaml has them.\n")
@@ -151,10 +155,10 @@ func (a *app) scheduleList(ctx context.Context) error {
 }
 
 func nextWords(it scheduleItem) string {
-	if it.Next.IsZero() {
+	if len(it.Next) == 0 {
 		return "-"
 	}
-	return it.Next.Local().Format(time.DateTime)
+	return it.Next[0].Local().Format(time.DateTime)
 }
 
 func lastWords(o *trigger.Occurrence) string {
@@ -219,10 +223,10 @@ func (a *app) scheduleHistory(ctx context.Context, name string, limit int) error
 	}
 	if a.json {
 		return a.printJSON(struct {
-			Schema   string        `json:"schema"`
+			Schema   view.Schema   `json:"schema"`
 			Schedule string        `json:"schedule"`
 			Items    []historyItem `json:"items"`
-		}{"stint.schedule.history/1", name, items})
+		}{api.SchemaOccurrences, name, items})
 	}
 	if len(items) == 0 {
 		a.printf("Nothing came of %s yet.\n", name)
@@ -331,8 +335,7 @@ func (a *app) scheduleOrder(ctx context.Context, c trigger.Command, done string)
 	if _, err := a.schedule(ctx, s, c.Schedule); err != nil {
 		return err
 	}
-	noted, err := a.order(ctx, s, c, ownScheduler)
-	if err != nil {
+	if _, err := a.order(ctx, s, c, ownScheduler); err != nil {
 		return err
 	}
 	if a.json {
@@ -340,12 +343,8 @@ func (a *app) scheduleOrder(ctx context.Context, c trigger.Command, done string)
 		if err != nil {
 			return err
 		}
-		return a.printJSON(struct {
-			Schema string `json:"schema"`
-			scheduleItem
-			Done string          `json:"done"`
-			Data json.RawMessage `json:"data,omitempty"`
-		}{"stint.schedule.standing/1", it, noted.What, noted.Data})
+		it.Schema = api.SchemaSchedule
+		return a.printJSON(it)
 	}
 	if strings.Contains(done, "%s") {
 		done = fmt.Sprintf(done, c.Schedule)

@@ -216,8 +216,8 @@ func TestTokens(t *testing.T) {
 	}
 	secret := strings.TrimSpace(d.ok("token", "create", "--role", "admin", "ann"))
 	r, _ := d.serves()
-	var made struct{ ID, Token, Status string }
-	if err := json.Unmarshal([]byte(d.ok("token", "create", "--role", "viewer", "--kind", "ci", "--json", "build")), &made); err != nil || made.Status != "live" || made.Token == "" {
+	var made struct{ ID, Secret, Status string }
+	if err := json.Unmarshal([]byte(d.ok("token", "create", "--role", "viewer", "--kind", "ci", "--json", "build")), &made); err != nil || made.Status != "live" || made.Secret == "" {
 		t.Errorf("got %+v, %v", made, err)
 	}
 	if out := d.ok("token", "ls"); strings.Count(out, "live") != 2 || strings.Contains(out, secret) {
@@ -245,7 +245,7 @@ func TestTokens(t *testing.T) {
 	}
 	for _, name := range names {
 		b, err := os.ReadFile(name)
-		if err == nil && (strings.Contains(string(b), secret[30:]) || strings.Contains(string(b), made.Token[30:])) {
+		if err == nil && (strings.Contains(string(b), secret[30:]) || strings.Contains(string(b), made.Secret[30:])) {
 			t.Errorf("%s has a token in it", name)
 		}
 	}

@@ -121,10 +121,7 @@ func (v *serving) Schedules(context.Context) ([]api.Schedule, error) {
 	file := v.now.Load().file.Schedules
 	for _, name := range slices.Sorted(maps.Keys(held)) {
 		h, c := held[name], file[name] // zero where the file has a mistake
-		all = append(all, api.Schedule{
-			Name: name, Agent: c.Agent, Timing: h.Timing, Overlap: trigger.Overlap(c.Overlap), WindowMS: c.Window.Milliseconds(), Most: c.Most,
-			JitterMS: c.Jitter.Milliseconds(), PauseAfter: c.PauseAfter, Conditional: c.When != nil, Since: h.Since, Paused: h.Paused,
-		})
+		all = append(all, scheduleDoc(name, &c, &h))
 	}
 	return all, nil
 }

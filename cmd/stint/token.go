@@ -12,6 +12,7 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/access"
 	"github.com/stint-dev/stint/internal/access/keeper"
+	"github.com/stint-dev/stint/internal/api"
 	"github.com/stint-dev/stint/internal/view"
 )
 
@@ -102,40 +103,13 @@ func (a *app) tokenCreate(ctx context.Context, o *tokenOptions, name string) err
 		return err
 	}
 	if a.json {
-		return a.printJSON(struct {
-			Schema string `json:"schema"`
-			tokenItem
-			Token string `json:"token"`
-		}{"stint.token/1", tokenItemOf(t), secret.Reveal()})
+		doc := api.MadeToken{Token: api.NewToken(t, time.Now()), Secret: secret.Reveal()}
+		doc.Schema = api.SchemaToken
+		return a.printJSON(doc)
 	}
 	fmt.Fprintln(a.out, secret.Reveal()) // it has no characters to escape
 	a.notef("stint: token %s of %s, %s, is good until %s; it is not shown again\n", t.ID, t.Name, powers(t), t.Expires.Local().Format(time.DateTime))
 	return nil
-}
-
-// tokenItem is a token as JSON, without what is stored of its secret.
-type tokenItem struct {
-	ID       string         `json:"id"`
-	Kind     access.Kind    `json:"kind"`
-	Name     string         `json:"name"`
-	Role     access.Role    `json:"role,omitempty"`
-	Scopes   []access.Scope `json:"scopes,omitempty"`
-	Status   string         `json:"status"` // live, expired or revoked
-	Created  time.Time      `json:"created"`
-	Expires  time.Time      `json:"expires"`
-	Revoked  time.Time      `json:"revoked,omitzero"`
-	LastUsed time.Time      `json:"last_used,omitzero"`
-}
-
-func tokenItemOf(t access.Token) tokenItem {
-	status := "live"
-	switch {
-	case !t.Revoked.IsZero():
-		status = "revoked"
-	case time.Now().After(t.Expires):
-		status = "expired"
-	}
-	return tokenItem{t.ID, t.Kind, t.Name, t.Role, t.Scopes, status, t.Created, t.Expires, t.Revoked, t.LastUsed}
 }
 
 // powers is what a token may, in words.
@@ -180,17 +154,17 @@ func (a *app) tokenList(ctx context.Context, all bool) error {
 	if err != nil {
 		return err
 	}
-	items := []tokenItem{}
+	items := []api.Token{}
 	for _, t := range list {
-		if it := tokenItemOf(t); all || it.Status == "live" {
+		if it := api.NewToken(t, time.Now()); all || it.Status == "live" {
 			items = append(items, it)
 		}
 	}
 	if a.json {
 		return a.printJSON(struct {
-			Schema string      `json:"schema"`
-			Items  []tokenItem `json:"items"`
-		}{"stint.token.list/1", items})
+			Schema view.Schema `json:"schema"`
+			Items  []api.Token `json:"items"`
+		}{api.SchemaTokens, items})
 	}
 	if len(items) == 0 {
 		a.printf("There are no tokens: programs of this machine need none.\n  stint token create --role admin NAME makes one\n")
@@ -199,7 +173,7 @@ func (a *app) tokenList(ctx context.Context, all bool) error {
 	rows := make([][]string, 0, len(items))
 	for _, it := range items {
 		used := "never"
-		if !it.LastUsed.IsZero() {
+		if it.LastUsed != nil {
 			used = it.LastUsed.Local().Format(time.DateTime)
 		}
 		may := powers(access.Token{Role: it.Role, Scopes: it.Scopes})
@@ -246,10 +220,9 @@ func (a *app) tokenRevoke(ctx context.Context, id, reason string) error {
 	}
 	t.Revoked = time.Now()
 	if a.json {
-		return a.printJSON(struct {
-			Schema string `json:"schema"`
-			tokenItem
-		}{"stint.token/1", tokenItemOf(t)})
+		doc := api.NewToken(t, time.Now())
+		doc.Schema = api.SchemaToken
+		return a.printJSON(doc)
 	}
 	a.printf("Token %s of %s is revoked; what it has open ends within five seconds.\n", id, t.Name)
 	return nil

@@ -57,7 +57,7 @@ func (p *proc) drains() {
 	}
 }
 
-// line is what the tests look at in a line of stint.schedule.history/1.
+// line is what the tests look at in a line of stint.occurrence.list/1.
 type line struct {
 	Outcome string    `json:"outcome"`
 	From    time.Time `json:"from"`

@@ -36,23 +36,23 @@ const (
 
 const hooks = "hooks"
 
-// hookDoc is stint.hook/1: what stint.yaml says of a hook, but for its secrets.
-type hookDoc struct {
-	Schema      view.Schema    `json:"schema,omitempty"` // absent within a list
-	Name        string         `json:"name"`
-	Path        string         `json:"path"` // where deliveries go
-	Agent       string         `json:"agent"`
-	Scheme      hook.Scheme    `json:"scheme"`
-	When        string         `json:"when"`   // whether a delivery is for us; empty: each is
-	Key         string         `json:"key"`    // what deliveries to one session share; empty: each begins one
-	Dedupe      string         `json:"dedupe"` // a delivery's id; empty: the scheme's
-	Busy        hook.Busy      `json:"busy"`   // what becomes of one whose session is at work
-	Late        hook.Late      `json:"late"`   // what becomes of one that is older than another
-	MaxBody     int64          `json:"max_body"`
-	Rate        int            `json:"rate"` // so many deliveries in per_ms; 0: no limit
-	PerMS       int64          `json:"per_ms"`
-	Concurrency int            `json:"concurrency"` // sessions that have not ended; 0: no limit
-	Counts      trigger.Counts `json:"counts"`      // since the server began
+// HookDoc is what stint.yaml says of a hook, but for its secrets, as JSON, schema stint.hook/1.
+type HookDoc struct {
+	Schema      view.Schema     `json:"schema,omitempty"` // absent within a list
+	Name        string          `json:"name"`
+	Path        string          `json:"path"` // where deliveries go
+	Agent       string          `json:"agent"`
+	Scheme      hook.Scheme     `json:"scheme"`
+	When        string          `json:"when"`   // whether a delivery is for us; empty: each is
+	Key         string          `json:"key"`    // what deliveries to one session share; empty: each begins one
+	Dedupe      string          `json:"dedupe"` // a delivery's id; empty: the scheme's
+	Busy        hook.Busy       `json:"busy"`   // what becomes of one whose session is at work
+	Late        hook.Late       `json:"late"`   // what becomes of one that is older than another
+	MaxBody     int64           `json:"max_body"`
+	Rate        int             `json:"rate"` // so many deliveries in per_ms; 0: no limit
+	PerMS       int64           `json:"per_ms"`
+	Concurrency int             `json:"concurrency"` // sessions that have not ended; 0: no limit
+	Counts      *trigger.Counts `json:"counts"`      // since the server began; null where no server is asked
 }
 
 func (s *server) hookRoutes() {
@@ -72,32 +72,39 @@ func (s *server) receiver() (Hooks, error) {
 	return s.Hooks, nil
 }
 
+// NewHook is the document of a definition, without counts.
+func NewHook(d hook.Definition) HookDoc {
+	return HookDoc{Name: d.Name, Path: "/hooks/" + url.PathEscape(d.Name), Agent: d.Agent, Scheme: d.Scheme, When: d.When, Key: d.Key, Dedupe: d.Dedupe, Busy: d.Busy, Late: d.Late,
+		MaxBody: d.Limits.Body, Rate: d.Limits.Rate.Count, PerMS: d.Limits.Rate.Per.Milliseconds(), Concurrency: d.Limits.Concurrency}
+}
+
 // hookDocs are all hooks as documents.
-func (s *server) hookDocs(ctx context.Context) ([]hookDoc, error) {
+func (s *server) hookDocs(ctx context.Context) ([]HookDoc, error) {
 	k, err := s.receiver()
 	if err != nil {
 		return nil, err
 	}
 	all, err := k.Hooks(ctx)
-	out := make([]hookDoc, len(all))
+	out := make([]HookDoc, len(all))
 	for i, d := range all {
-		out[i] = hookDoc{Name: d.Name, Path: "/hooks/" + url.PathEscape(d.Name), Agent: d.Agent, Scheme: d.Scheme, When: d.When, Key: d.Key, Dedupe: d.Dedupe, Busy: d.Busy, Late: d.Late,
-			MaxBody: d.Limits.Body, Rate: d.Limits.Rate.Count, PerMS: d.Limits.Rate.Per.Milliseconds(), Concurrency: d.Limits.Concurrency}
-		if out[i].Counts, _ = k.Counts(d.Name); out[i].Counts.Answers == nil { // one that was just taken out has none
-			out[i].Counts.Answers = map[string]int64{}
+		counts, _ := k.Counts(d.Name) // one that was just taken out has none
+		if counts.Answers == nil {
+			counts.Answers = map[string]int64{}
 		}
-		if out[i].Counts.Refused == nil {
-			out[i].Counts.Refused = []trigger.Refused{}
+		if counts.Refused == nil {
+			counts.Refused = []trigger.Refused{}
 		}
+		out[i] = NewHook(d)
+		out[i].Counts = &counts
 	}
 	return out, err
 }
 
 // hook returns one of them.
-func (s *server) hook(ctx context.Context, name string) (hookDoc, error) {
+func (s *server) hook(ctx context.Context, name string) (HookDoc, error) {
 	all, err := s.hookDocs(ctx)
 	if err != nil {
-		return hookDoc{}, err
+		return HookDoc{}, err
 	}
 	for _, d := range all {
 		if d.Name == name {
@@ -107,14 +114,14 @@ func (s *server) hook(ctx context.Context, name string) (hookDoc, error) {
 	}
 	e := stint.NotFound.Errorf("hook", "there is no such hook")
 	e.Hint = "GET /v1/hooks lists them"
-	return hookDoc{}, e
+	return HookDoc{}, e
 }
 
 // hookList is stint.hook.list/1.
 type hookList struct {
 	Schema view.Schema `json:"schema"`
 	Now    time.Time   `json:"now"`
-	Items  []hookDoc   `json:"items"`
+	Items  []HookDoc   `json:"items"`
 }
 
 type hookListOutput struct{ Body hookList }
@@ -124,7 +131,7 @@ func (s *server) listHooks(ctx context.Context, _ *struct{}) (*hookListOutput, e
 	return &hookListOutput{hookList{Schema: SchemaHooks, Now: time.Now().UTC().Truncate(time.Microsecond), Items: all}}, err
 }
 
-type hookOutput struct{ Body hookDoc }
+type hookOutput struct{ Body HookDoc }
 
 func (s *server) getHook(ctx context.Context, in *TriggerPath) (*hookOutput, error) {
 	d, err := s.hook(ctx, in.Name)
@@ -178,8 +185,8 @@ type DeliveryPath struct {
 	ID string `path:"id" maxLength:"1000" doc:"The delivery's id."`
 }
 
-// deliveryDoc is stint.delivery/1 with what came.
-type deliveryDoc struct {
+// DeliveryDoc is a delivery with what came, as JSON, schema stint.delivery/1.
+type DeliveryDoc struct {
 	Schema view.Schema `json:"schema"`
 	trigger.Delivered
 	Headers    map[string]string `json:"headers"` // those that the hook looks at
@@ -188,7 +195,7 @@ type deliveryDoc struct {
 	BodyBase64 *string           `json:"body_base64"` // what came, if it is anything else and was kept
 }
 
-type deliveryOutput struct{ Body deliveryDoc }
+type deliveryOutput struct{ Body DeliveryDoc }
 
 func (s *server) delivery(ctx context.Context, in *DeliveryPath) (*deliveryOutput, error) {
 	d, err := s.hook(ctx, in.Name)
@@ -199,7 +206,12 @@ func (s *server) delivery(ctx context.Context, in *DeliveryPath) (*deliveryOutpu
 	if err != nil {
 		return nil, err
 	}
-	out := deliveryDoc{Schema: SchemaDelivery, Delivered: shown.Delivered, Headers: shown.Request.Headers, Query: shown.Request.Query}
+	return &deliveryOutput{NewDelivery(shown)}, nil
+}
+
+// NewDelivery is the document of a delivery.
+func NewDelivery(shown trigger.Shown) DeliveryDoc {
+	out := DeliveryDoc{Schema: SchemaDelivery, Delivered: shown.Delivered, Headers: shown.Request.Headers, Query: shown.Request.Query}
 	if out.Headers == nil {
 		out.Headers = map[string]string{}
 	}
@@ -215,7 +227,7 @@ func (s *server) delivery(ctx context.Context, in *DeliveryPath) (*deliveryOutpu
 		text := base64.StdEncoding.EncodeToString(shown.Body)
 		out.BodyBase64 = &text
 	}
-	return &deliveryOutput{out}, nil
+	return out
 }
 
 // noBody is the body of a request that needs none.

@@ -109,7 +109,7 @@ func (s *server) schedule(ctx context.Context, name string) (Schedule, error) {
 	}
 	for _, one := range all {
 		if one.Name == name {
-			return one.upcoming(time.Now())
+			return one.Upcoming(time.Now())
 		}
 	}
 	e := stint.NotFound.Errorf("schedule", "there is no such schedule")
@@ -117,8 +117,10 @@ func (s *server) schedule(ctx context.Context, name string) (Schedule, error) {
 	return Schedule{}, e
 }
 
-// upcoming fills in the next times, and keeps to the precision of documents.
-func (one Schedule) upcoming(now time.Time) (Schedule, error) {
+// Upcoming returns the schedule with its next times after now filled in, none while it is
+// paused, and all times in the precision of documents. The error is that of a timing that
+// cannot be read.
+func (one Schedule) Upcoming(now time.Time) (Schedule, error) {
 	one.Next, one.Since = []time.Time{}, one.Since.UTC().Truncate(time.Microsecond)
 	if one.Paused != nil {
 		return one, nil
@@ -158,7 +160,7 @@ func (s *server) listSchedules(ctx context.Context, _ *struct{}) (*scheduleListO
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	out := &scheduleListOutput{scheduleList{Schema: SchemaSchedules, Now: now, Items: make([]Schedule, len(all))}}
 	for i := range all {
-		if out.Body.Items[i], err = all[i].upcoming(now); err != nil {
+		if out.Body.Items[i], err = all[i].Upcoming(now); err != nil {
 			return nil, err
 		}
 	}
@@ -248,8 +250,8 @@ type backfillInput struct {
 	}
 }
 
-// backfillPlan is stint.backfill/1.
-type backfillPlan struct {
+// BackfillPlan is what a backfill does or would do, as JSON, schema stint.backfill/1.
+type BackfillPlan struct {
 	Schema   view.Schema       `json:"schema"`
 	Schedule string            `json:"schedule"`
 	From     time.Time         `json:"from"`
@@ -259,7 +261,18 @@ type backfillPlan struct {
 	Items    []trigger.Planned `json:"items"` // the times, oldest first, as they were before
 }
 
-type backfillOutput struct{ Body backfillPlan }
+type backfillOutput struct{ Body BackfillPlan }
+
+// NewBackfill is the document of a plan for the times of a schedule from one to another.
+func NewBackfill(schedule string, from, to time.Time, dry bool, plan []trigger.Planned) BackfillPlan {
+	doc := BackfillPlan{Schema: SchemaBackfill, Schedule: schedule, From: from.UTC(), To: to.UTC(), DryRun: dry, Items: append([]trigger.Planned{}, plan...)}
+	for _, p := range plan {
+		if p.Runs {
+			doc.Runs++
+		}
+	}
+	return doc
+}
 
 func (s *server) backfill(ctx context.Context, in *backfillInput) (*backfillOutput, error) {
 	one, err := s.schedule(ctx, in.Name)
@@ -274,15 +287,7 @@ func (s *server) backfill(ctx context.Context, in *backfillInput) (*backfillOutp
 	if err != nil {
 		return nil, err
 	}
-	out := &backfillOutput{backfillPlan{Schema: SchemaBackfill, Schedule: one.Name, From: in.Body.From.UTC(), To: in.Body.To.UTC(), DryRun: in.Body.DryRun, Items: plan}}
-	if plan == nil {
-		out.Body.Items = []trigger.Planned{}
-	}
-	for _, p := range plan {
-		if p.Runs {
-			out.Body.Runs++
-		}
-	}
+	out := &backfillOutput{NewBackfill(one.Name, in.Body.From, in.Body.To, in.Body.DryRun, plan)}
 	if in.Body.DryRun {
 		return out, nil
 	}

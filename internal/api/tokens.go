@@ -27,53 +27,62 @@ const (
 	SchemaTokens view.Schema = "stint.token.list/1"
 )
 
-// token is stint.token/1: what is stored of one, but for its hash.
-type token struct {
+// Token is what is stored of a token, but for its hash, as JSON, schema stint.token/1.
+type Token struct {
 	Schema   view.Schema    `json:"schema,omitempty"` // absent within a list
 	ID       string         `json:"id"`
 	Kind     access.Kind    `json:"kind"`
 	Name     string         `json:"name"`
 	Role     access.Role    `json:"role"`   // or
 	Scopes   []access.Scope `json:"scopes"` // one of the two
+	Status   string         `json:"status"` // live, expired, revoked
 	Created  time.Time      `json:"created"`
 	Expires  time.Time      `json:"expires"`
 	Revoked  *time.Time     `json:"revoked"`
 	LastUsed *time.Time     `json:"last_used"` // to the minute
 }
 
-func tokenOf(t access.Token) token {
-	out := token{ID: t.ID, Kind: t.Kind, Name: t.Name, Role: t.Role, Scopes: t.Scopes, Created: t.Created.UTC(), Expires: t.Expires.UTC(), Revoked: maybe(t.Revoked), LastUsed: maybe(t.LastUsed)}
+// NewToken is the document of a token as it is at now.
+func NewToken(t access.Token, now time.Time) Token {
+	status := "live"
+	switch {
+	case !t.Revoked.IsZero():
+		status = "revoked"
+	case !now.Before(t.Expires):
+		status = "expired"
+	}
+	out := Token{ID: t.ID, Kind: t.Kind, Name: t.Name, Role: t.Role, Scopes: t.Scopes, Status: status, Created: t.Created.UTC(), Expires: t.Expires.UTC(), Revoked: maybe(t.Revoked), LastUsed: maybe(t.LastUsed)}
 	if out.Scopes == nil {
 		out.Scopes = []access.Scope{}
 	}
 	return out
 }
 
-// maybe is a time in UTC; nil for none.
+// maybe is a time in UTC, in the precision of documents; nil for none.
 func maybe(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	t = t.UTC()
+	t = t.UTC().Truncate(time.Microsecond)
 	return &t
 }
 
 type tokenListOutput struct {
 	Body struct {
 		Schema view.Schema `json:"schema"`
-		Items  []token     `json:"items"`
+		Items  []Token     `json:"items"`
 	}
 }
 
-// newToken is a token and its secret, which is there once.
-type newToken struct {
-	token
+// MadeToken is a token with its secret, which is there once.
+type MadeToken struct {
+	Token
 	Secret string `json:"secret" doc:"The token itself. It is shown once and stored nowhere."`
 }
 
-type newTokenOutput struct{ Body newToken }
+type newTokenOutput struct{ Body MadeToken }
 
-type tokenOutput struct{ Body token }
+type tokenOutput struct{ Body Token }
 
 type newTokenInput struct {
 	Body struct {
@@ -123,9 +132,9 @@ func (s *server) listTokens(ctx context.Context, _ *struct{}) (*tokenListOutput,
 		return nil, err
 	}
 	all, out := k.All(), &tokenListOutput{}
-	out.Body.Schema, out.Body.Items = SchemaTokens, make([]token, len(all))
+	out.Body.Schema, out.Body.Items = SchemaTokens, make([]Token, len(all))
 	for i := range all {
-		out.Body.Items[i] = tokenOf(all[i])
+		out.Body.Items[i] = NewToken(all[i], time.Now())
 	}
 	return out, nil
 }
@@ -150,7 +159,7 @@ func (s *server) createToken(ctx context.Context, in *newTokenInput) (*newTokenO
 	if err := k.Put(ctx, t, actor(ctx), nil); err != nil {
 		return nil, err
 	}
-	out := newToken{token: tokenOf(t), Secret: secret.Reveal()}
+	out := MadeToken{Token: NewToken(t, time.Now()), Secret: secret.Reveal()}
 	out.Schema = SchemaToken
 	return &newTokenOutput{out}, nil
 }
@@ -165,7 +174,7 @@ func (s *server) revokeToken(ctx context.Context, in *revokeInput) (*tokenOutput
 	}
 	for _, t := range k.All() {
 		if t.ID == in.ID {
-			out := tokenOf(t)
+			out := NewToken(t, time.Now())
 			out.Schema = SchemaToken
 			return &tokenOutput{out}, nil
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
-	"github.com/stint-dev/stint/internal/faultpoint"
 )
 
 // Source is a store that can say what happened after something else.
@@ -307,7 +306,7 @@ func (n *Notifier) Resume(ctx context.Context, name string, by stint.Actor, reas
 	s.held.Paused, s.held.Failing = nil, time.Time{}
 	pending := slices.Clone(s.held.Pending)
 	for i := range pending {
-		pending[i].Next = faultpoint.Now() // somebody says that it is well again
+		pending[i].Next = clock() // somebody says that it is well again
 	}
 	s.held.Pending = pending
 	n.note(engine.Note{What: "notify.resumed", Name: name, Actor: by, Reason: reason})

@@ -128,6 +128,9 @@ func (s *sender) turn(ctx context.Context) (wait time.Duration, err error) {
 	return min(wait, pollEvery), nil
 }
 
+// clock is the time as documents have it.
+func clock() time.Time { return faultpoint.Now().UTC().Truncate(time.Microsecond) }
+
 // soonest is the pending event that is due first; -1 if there is none.
 func soonest(all []Pending) int {
 	best := -1
@@ -181,7 +184,7 @@ func (s *sender) next(ctx context.Context) (more bool, err error) {
 	}
 	if what == nil {
 		s.pass(cursor)
-	} else if err := s.attempt(ctx, Pending{Event: what.event, Session: e.Session, Seq: e.Seq, Since: faultpoint.Now()}, what, &row.Session, e, cursor); err != nil {
+	} else if err := s.attempt(ctx, Pending{Event: what.event, Session: e.Session, Seq: e.Seq, Since: clock()}, what, &row.Session, e, cursor); err != nil {
 		return false, err
 	}
 	s.entries, s.cursors = s.entries[1:], s.cursors[1:]
@@ -333,7 +336,7 @@ func (s *sender) moveTo(cursor string) {
 
 // settle ends what is to be done about an event.
 func (s *sender) settle(p Pending, result Result, got answer, why, cursor string) {
-	line := Sent{ID: eventID(p.Session, p.Seq), Endpoint: s.Name, Event: p.Event, Session: p.Session, At: faultpoint.Now().UTC().Truncate(time.Microsecond),
+	line := Sent{ID: eventID(p.Session, p.Seq), Endpoint: s.Name, Event: p.Event, Session: p.Session, At: clock(),
 		Result: result, Attempts: p.Attempts, Status: got.status, Error: clip(why, 300)}.line()
 	s.n.mu.Lock()
 	defer s.n.mu.Unlock()
@@ -367,9 +370,9 @@ func (s *sender) hopeless(p *Pending) bool {
 // refused plans the next attempt at an event, or gives it up, and pauses an endpoint that
 // took nothing for too long or says that it is no more.
 func (s *sender) refused(p Pending, got answer, err error, cursor string) {
-	now := faultpoint.Now()
+	now := clock()
 	p.Error = clip(err.Error(), 300)
-	p.Next = now.Add(max(backoff(p.Attempts, rand.Float64()), got.after))
+	p.Next = now.Add(max(backoff(p.Attempts, rand.Float64()), got.after)).Truncate(time.Microsecond)
 	if s.hopeless(&p) {
 		s.settle(p, GivenUp, got, p.Error, cursor)
 		return

@@ -123,7 +123,7 @@ func (s *Scheduler) bad(ctx context.Context, t *timed) (bool, error) {
 	if err != nil || failed < n {
 		return false, err
 	}
-	is.Paused = &Parked{At: faultpoint.Now(), By: stint.ByPolicy, Reason: fmt.Sprintf("%d sessions in a row did not complete", n)}
+	is.Paused = &Parked{At: now(), By: stint.ByPolicy, Reason: fmt.Sprintf("%d sessions in a row did not complete", n)}
 	return true, s.note(ctx, engine.Note{What: "schedule.paused", Name: t.Name, Actor: stint.ByPolicy, Reason: is.Paused.Reason}, &is)
 }
 
@@ -161,7 +161,7 @@ func (s *Scheduler) Obey(ctx context.Context, m *stint.Message) (known bool, err
 	defer s.poke()
 	is, held := s.held[c.Schedule]
 	t := s.all[c.Schedule]
-	now := faultpoint.Now()
+	now := now()
 	refuse := func(why string) (bool, error) {
 		return true, s.system.Record(ctx, engine.Note{What: string(c.Verb) + ".refused", Name: c.Schedule, Actor: m.From, Reason: why, Takes: m})
 	}

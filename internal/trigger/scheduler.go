@@ -406,7 +406,7 @@ func (s *Scheduler) due(ctx context.Context, t *timed) error {
 	now := faultpoint.Now()
 	if t.since.After(now.Add(tooFar)) {
 		is := s.held[t.Name]
-		is.Paused = &Parked{At: now, By: stint.ByEngine, Reason: "its newest occurrence is of " + t.since.UTC().Format(time.RFC3339) +
+		is.Paused = &Parked{At: now.UTC().Truncate(time.Microsecond), By: stint.ByEngine, Reason: "its newest occurrence is of " + t.since.UTC().Format(time.RFC3339) +
 			": the clock was wrong then, or it is now; set it right, then resume"}
 		return s.note(ctx, engine.Note{What: "schedule.paused", Name: t.Name, Reason: is.Paused.Reason}, &is)
 	}
