@@ -152,6 +152,9 @@ func (a *app) hookDeliveries(ctx context.Context, name string, limit int) error 
 	if err != nil {
 		return err
 	}
+	if len(items) == 0 && !a.hasHook(s, name) {
+		return noHook(name)
+	}
 	if a.json {
 		return a.printJSON(struct {
 			Schema view.Schema         `json:"schema"`
@@ -176,6 +179,19 @@ func (a *app) hookDeliveries(ctx context.Context, name string, limit int) error 
 		rows = append(rows, []string{o.At.Local().Format(time.DateTime), string(o.Result), o.Event, o.Key, session, o.Reason, o.ID})
 	}
 	return view.WriteTable(a.out, a.style(), []string{"CAME", "RESULT", "EVENT", "KEY", "SESSION", "WHY", "ID"}, rows)
+}
+
+// hasHook reports whether there may be a hook of that name: the stint.yaml here has it,
+// sound or not, or cannot be read, or it is that of a server elsewhere.
+func (a *app) hasHook(s *site, name string) bool {
+	here, err := a.readApplied()
+	return s.server != nil || err != nil || here.file.Hooks[name] != nil || here.bad["hooks."+name] != nil
+}
+
+func noHook(name string) error {
+	e := stint.NotFound.Errorf("hook", "there is no hook %q, and nothing came through one within 30 days", name)
+	e.Hint = "stint hook ls lists those of stint.yaml"
+	return e
 }
 
 func (a *app) hookShowCommand() *cobra.Command {
@@ -260,10 +276,10 @@ func (o *hookTestOptions) request(a *app) (hook.Request, error) {
 	if r.Query, err = url.ParseQuery(o.query); err != nil {
 		return r, usage(fmt.Errorf("--query: %w", err))
 	}
-	in := a.in
 	if o.file == "" {
 		return r, usage(fmt.Errorf("give the body with --file"))
 	}
+	in := a.in
 	if o.file != "-" {
 		f, err := os.Open(o.file)
 		if err != nil {
@@ -272,7 +288,9 @@ func (o *hookTestOptions) request(a *app) (hook.Request, error) {
 		defer f.Close()
 		in = f
 	}
-	r.Body, err = io.ReadAll(io.LimitReader(in, 1<<30))
+	if r.Body, err = io.ReadAll(io.LimitReader(in, 1<<30)); err != nil {
+		err = &stint.Error{Code: stint.Invalid, Op: "hook test", Err: err, Hint: inputHint}
+	}
 	return r, err
 }
 
@@ -283,6 +301,11 @@ func (a *app) hookTest(ctx context.Context, o *hookTestOptions, name string) err
 	}
 	if err := here.bad["hooks."+name]; err != nil {
 		return err
+	}
+	if here.file.Hooks[name] == nil {
+		e := stint.NotFound.Errorf("hook", "stint.yaml has no hook %q", name)
+		e.Hint = "stint hook ls lists them"
+		return e
 	}
 	req, err := o.request(a)
 	if err != nil {

@@ -107,3 +107,20 @@ func TestHooks(t *testing.T) {
 	d.fails(exitNotFound, "", "hook", "show", "issues", "d-9")
 	d.fails(exitInvalid, "give the body with --file", "hook", "test", "issues")
 }
+
+// A hook that is not there is told from one that nothing came through; what cannot be read
+// as a body is the caller's to mend.
+func TestNoSuchHook(t *testing.T) {
+	d := newDesk(t)
+	d.put("stint.yaml", "agents:\n  hello: {kind: exec, command: [cat], protocol: none, effect: read}\nhooks:\n  open: {agent: hello, scheme: none}\n  broken: {agent: hello, scheme: none, when: event}\n")
+	d.ok("token", "create", "--role", "viewer", "ann") // makes the store
+	for _, name := range []string{"open", "broken"} {
+		if out := d.ok("hook", "deliveries", name); !strings.Contains(out, "Nothing came through "+name) {
+			t.Errorf("got %s", out)
+		}
+	}
+	d.fails(exitNotFound, "stint hook ls lists", "hook", "deliveries", "opne")
+	d.fails(exitNotFound, "stint hook ls lists", "hook", "deliveries", "opne", "--json")
+	d.fails(exitNotFound, "stint hook ls lists", "hook", "test", "opne", "-f", d.dir+"/stint.yaml")
+	d.fails(exitInvalid, "--file takes a file", "hook", "test", "open", "-f", d.dir)
+}

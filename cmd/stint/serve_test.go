@@ -320,3 +320,21 @@ ask "POST /v1/schedules/rarely/fire"
 	http.DefaultClient.CloseIdleConnections()
 	r.ends()
 }
+
+// A list without tokens does not say that none is needed when one is.
+func TestTokensThatEnded(t *testing.T) {
+	d := newDesk(t)
+	d.put("stint.yaml", serveYAML)
+	revoked := func(kind string) {
+		id := strings.Split(d.ok("token", "create", "--kind", kind, "--role", "viewer", "ann"), "_")[2]
+		d.ok("token", "revoke", id)
+	}
+	revoked("agent")
+	if out := d.ok("token", "ls"); !strings.Contains(out, "programs of this machine need none") {
+		t.Errorf("got %s", out)
+	}
+	revoked("ci")
+	if out := d.ok("token", "ls"); !strings.Contains(out, "programs of this machine need one") {
+		t.Errorf("got %s", out)
+	}
+}

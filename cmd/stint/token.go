@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -167,7 +168,7 @@ func (a *app) tokenList(ctx context.Context, all bool) error {
 		}{api.SchemaTokens, items})
 	}
 	if len(items) == 0 {
-		a.printf("There are no tokens: programs of this machine need none.\n  stint token create --role admin NAME makes one\n")
+		a.printf("%s\n  stint token create --role admin NAME makes one\n", noTokens(list))
 		return nil
 	}
 	rows := make([][]string, 0, len(items))
@@ -180,6 +181,17 @@ func (a *app) tokenList(ctx context.Context, all bool) error {
 		rows = append(rows, []string{it.ID, it.Name, string(it.Kind), may, it.Status, it.Expires.Local().Format(time.DateOnly), used})
 	}
 	return view.WriteTable(a.out, a.style(), []string{"ID", "NAME", "KIND", "MAY", "STATUS", "EXPIRES", "USED"}, rows)
+}
+
+// noTokens says that no token is good, of those that are remembered.
+func noTokens(list []access.Token) string {
+	switch {
+	case slices.ContainsFunc(list, func(t access.Token) bool { return t.Kind == access.User || t.Kind == access.CI }):
+		return "No token is good any more, and programs of this machine need one unless the server has --local-admin; -a lists those that ended."
+	case len(list) > 0:
+		return "No token is good any more; programs of this machine need none. -a lists those that ended."
+	}
+	return "There are no tokens. Programs of this machine need none before the first one is made."
 }
 
 func (a *app) tokenRevokeCommand() *cobra.Command {

@@ -177,11 +177,11 @@ func compileExpression(src string, truth bool) (program, *Fault) {
 	}
 	// What counts has no type, so types that do not fit are found without it.
 	if _, err := expr.Compile(src, options...); err != nil {
-		return program{}, explain(err)
+		return program{}, explain(src, err)
 	}
 	p, err := expr.Compile(src, append(options, expr.Patch(w))...)
 	if err != nil {
-		return program{}, explain(err)
+		return program{}, explain(src, err)
 	}
 	if w.pattern != nil {
 		before := []rune(src)[:w.pattern.Location().From]
@@ -202,8 +202,8 @@ func place(before []rune) (line, column int) {
 	return line, column
 }
 
-// explain turns an error of expr-lang into ours.
-func explain(err error) *Fault {
+// explain turns an error of expr-lang about src into ours.
+func explain(src string, err error) *Fault {
 	f := &Fault{Line: 1, Column: 1, Text: err.Error()}
 	var at *file.Error
 	if errors.As(err, &at) {
@@ -218,6 +218,8 @@ func explain(err error) *Fault {
 	case strings.HasPrefix(f.Text, "expected bool, but got"):
 		f.Text = "expected true or false, found " + strings.TrimPrefix(f.Text, "expected bool, but got ")
 		f.Hint = `compare it with something: body.action == "opened"`
+	case strings.Contains(f.Text, `Bracket("{")`) && strings.Contains(src, "${"):
+		f.Text, f.Hint = "${ } is for templates, and this is an expression", "leave ${ and } out: body.name"
 	case strings.Contains(f.Text, `Operator("=")`):
 		f.Hint = "two values are compared with =="
 	case strings.Contains(f.Text, "value out of range"):

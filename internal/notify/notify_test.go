@@ -494,7 +494,7 @@ func TestPrivate(t *testing.T) {
 	if err := <-over; err != nil {
 		t.Error(err)
 	}
-	if why := failed["not"]; !strings.Contains(why, "this machine") || strings.Contains(why, "/not") || !strings.Contains(failed["may"], "307") {
+	if why := failed["not"]; !strings.Contains(why, "this machine; allow_private: true lets") || strings.Contains(why, "/not") || !strings.Contains(failed["may"], "307") {
 		t.Errorf("got %v", failed)
 	}
 	if requests.Load() != 1 || elsewhere.Load() != 0 {

@@ -291,6 +291,9 @@ func (s *sender) post(ctx context.Context, id string, body []byte) (answer, erro
 		if errors.As(err, &at) {
 			err = at.Err // the URL may be a secret
 		}
+		if _, ok := errors.AsType[*safedial.Refused](err); ok {
+			err = fmt.Errorf("%w; allow_private: true lets the endpoint be there", err)
+		}
 		return answer{}, err
 	}
 	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer)

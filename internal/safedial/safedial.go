@@ -109,7 +109,7 @@ func (p Policy) DialContext(ctx context.Context, network, addr string) (net.Conn
 	}
 	for _, a := range addrs {
 		if why := Why(a); why != "" {
-			return nil, &Refused{Host: host, Addr: a, Why: why}
+			return nil, &Refused{Host: host, Addr: a.Unmap(), Why: why}
 		}
 	}
 	if dial == nil {

@@ -3,6 +3,7 @@ package trigger
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -69,8 +70,17 @@ func (s *Scheduler) without(ctx context.Context, t *timed, d Decision, detail st
 	}
 	faultpoint.Hit(faultpoint.ScheduleDurable)
 	t.since = d.To
-	s.log.Info("schedule did not fire", "schedule", t.Name, "outcome", d.Outcome, "reason", d.Reason, "from", d.From, "to", d.To, "times", d.Count)
+	s.log.Info("schedule did not fire", "schedule", t.Name, "outcome", d.Outcome, "reason", d.Reason, "detail", o.Detail, "from", d.From, "to", d.To, "times", d.Count)
 	return nil
+}
+
+// withHint is what went wrong and, where it is known, what to do about it: whoever looks
+// at the history was not there.
+func withHint(err error) string {
+	if e, ok := errors.AsType[*stint.Error](err); ok && e.Hint != "" {
+		return err.Error() + "; " + e.Hint
+	}
+	return err.Error()
 }
 
 func clip(s string, most int) string {

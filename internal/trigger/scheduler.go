@@ -491,7 +491,8 @@ func (s *Scheduler) do(ctx context.Context, t *timed, d Decision) error {
 			return
 		case err != nil:
 			d.Outcome, d.Reason = Skipped, Condition
-			err = s.without(ctx, t, d, err.Error())
+			s.log.Warn("a condition could not be asked", "schedule", t.Name, "error", err)
+			err = s.without(ctx, t, d, withHint(err))
 		case !open:
 			d.Outcome, d.Reason = Skipped, Condition
 			err = s.without(ctx, t, d, says)
@@ -528,5 +529,5 @@ func (s *Scheduler) run(ctx context.Context, t *timed, d Decision) error {
 		return err
 	}
 	d.Outcome, d.Reason = Missed, Failed // it will not be better the next time
-	return s.without(ctx, t, d, err.Error())
+	return s.without(ctx, t, d, withHint(err))
 }

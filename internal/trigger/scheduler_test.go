@@ -425,7 +425,7 @@ func TestConditions(t *testing.T) {
 					n++
 					<-time.After(40 * time.Minute) // other schedules do not wait for it
 					if n == 3 {
-						return false, "", errors.New("it cannot be asked")
+						return false, "", &stint.Error{Code: stint.Denied, Op: "when", Err: errors.New("10.0.0.1 is a private network"), Hint: "allow_private: true lets it"}
 					}
 					return n%2 == 0, "no new issues", nil
 				}
@@ -433,6 +433,9 @@ func TestConditions(t *testing.T) {
 			s.until("03:50:00")
 			s.wants("d", "skipped 01:00 condition, ran 02:00, skipped 03:00 condition")
 			s.wants("m", "ran 00:30, ran 01:00, ran 01:30, ran 02:00, ran 02:30, ran 03:00, ran 03:30")
+			if last, err := trigger.History(s.Context(), s.store, "d", time.Time{}, 1); err != nil || last[0].Detail != "when: 10.0.0.1 is a private network; allow_private: true lets it" {
+				s.Errorf("the history does not say what to do: %+v, %v", last, err)
+			}
 		},
 		"once": func(s *shop) {
 			once := func(sc *trigger.Schedule) { sc.Timing = trigger.Timing{At: at("2000-01-01 02:30:00")} }

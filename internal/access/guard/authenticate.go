@@ -88,7 +88,7 @@ func (g *Guard) local(ctx context.Context, p access.Peer) (access.Principal, err
 		}
 	}
 	e := stint.Denied.Errorf("request", "it has no token")
-	e.Hint = "send Authorization: Bearer TOKEN, or log in with the link that stint open prints"
+	e.Hint = "send Authorization: Bearer TOKEN; stint token create makes one, where the store is"
 	return access.Principal{}, problem.With(http.StatusUnauthorized, e)
 }
 
@@ -264,7 +264,7 @@ func (g *Guard) redeem(ctx context.Context, text string) (access.Token, access.S
 	switch err := g.config.Redeemer.Redeem(ctx, code.ID, next); {
 	case errors.Is(err, stint.Conflict), errors.Is(err, stint.NotFound):
 		e := stint.Denied.Errorf("login", "the code was used before")
-		e.Hint = "stint open prints a new link"
+		e.Hint = "ask for a new link"
 		return none(unauthorized(e))
 	case err != nil:
 		return none(g.unavailable(err))

@@ -230,7 +230,7 @@ func (g *Guard) limits(r *http.Request, o origin) error {
 		return stint.Invalid.Errorf("request", "the path %s is not plain", strconv.QuoteToASCII(r.URL.Path))
 	case o.around:
 		e := stint.Denied.Errorf("request", "it came in the clear and not through the proxy")
-		e.Hint = "use the address of the proxy, or name it with --behind-proxy=ADDRESS"
+		e.Hint = "use the address of the proxy, which has to be on the machine of the server"
 		return e
 	}
 	return nil
