@@ -40,7 +40,7 @@ func PlanBackfill(ctx context.Context, r stint.Reader, name string, times Times,
 	at := map[int64]int{}
 	for due, ok := times.Next(from.Add(-1)); ok && !due.After(to); due, ok = times.Next(due) {
 		at[due.Unix()] = len(all)
-		all = append(all, Planned{Due: due, Runs: true})
+		all = append(all, Planned{Due: due.UTC(), Runs: true})
 	}
 	err := each(ctx, r, name, time.Time{}, func(o Occurrence) (bool, error) {
 		mark(all, at, o)

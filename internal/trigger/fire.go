@@ -24,6 +24,7 @@ func (s *Scheduler) begin(ctx context.Context, t *timed, o Occurrence, id string
 	if err != nil {
 		return stint.ID{}, err
 	}
+	o = o.inUTC()
 	o.Era = s.held[t.Name].Era
 	line := o.line(id, faultpoint.Now())
 	if r.Trigger = (stint.Trigger{Kind: kind, Ref: t.Name, Due: o.To}); o.Manual && !o.Backfill {
@@ -59,7 +60,7 @@ func (t *timed) zone() *time.Location {
 
 // without records what led to no session.
 func (s *Scheduler) without(ctx context.Context, t *timed, d Decision, detail string) error {
-	o := Occurrence{Schedule: t.Name, Outcome: d.Outcome, From: d.From, To: d.To, Count: d.Count, Reason: d.Reason, Detail: clip(detail, 500), Era: s.held[t.Name].Era}
+	o := Occurrence{Schedule: t.Name, Outcome: d.Outcome, From: d.From.UTC(), To: d.To.UTC(), Count: d.Count, Reason: d.Reason, Detail: clip(detail, 500), Era: s.held[t.Name].Era}
 	err := s.system.Record(ctx, engine.Note{What: "occurrence." + string(d.Outcome), Name: t.Name, Reason: d.Reason, Data: o, Keys: []stint.Key{o.line("", faultpoint.Now())}})
 	if err != nil && stint.CodeOf(err) == stint.Conflict { // the line is there: it was asked for twice
 		t.read = false
@@ -70,7 +71,7 @@ func (s *Scheduler) without(ctx context.Context, t *timed, d Decision, detail st
 	}
 	faultpoint.Hit(faultpoint.ScheduleDurable)
 	t.since = d.To
-	s.log.Info("schedule did not fire", "schedule", t.Name, "outcome", d.Outcome, "reason", d.Reason, "detail", o.Detail, "from", d.From, "to", d.To, "times", d.Count)
+	s.log.Info("schedule did not fire", "schedule", t.Name, "outcome", d.Outcome, "reason", d.Reason, "detail", o.Detail, "from", o.From, "to", o.To, "times", d.Count)
 	return nil
 }
 

@@ -33,6 +33,13 @@ type Occurrence struct {
 	Session  stint.ID  `json:"session,omitzero"`
 }
 
+// inUTC is o with its times in UTC, as all documents have them; those of a schedule with a
+// zone are of that zone.
+func (o Occurrence) inUTC() Occurrence {
+	o.From, o.To = o.From.UTC(), o.To.UTC()
+	return o
+}
+
 // line is the ledger's line of o, which expires a good year after now.
 func (o Occurrence) line(id string, now time.Time) stint.Key {
 	note, _ := json.Marshal(o) // it has nothing that JSON has not
@@ -59,7 +66,7 @@ func occurrenceOf(k stint.Key) (Occurrence, error) {
 		}
 		o.Session = id
 	}
-	return o, nil
+	return o.inUTC(), nil
 }
 
 // each calls fn with the lines of a ledger, newest first, until it says that it has seen
