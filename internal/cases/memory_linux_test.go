@@ -6,6 +6,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/bench"
 )
 
 // peak is the most memory that the server had up to now, in bytes.
@@ -44,5 +47,27 @@ func TestB05MemoryIsFlat(t *testing.T) {
 		t.Errorf("%d senders of %d MiB cost %d MiB", senders, size>>20, more>>20)
 	} else {
 		t.Logf("%d senders of %d MiB cost %d MiB", senders, size>>20, more>>20)
+	}
+}
+
+// TestH01MemoryIsFlat: lists of very many sessions cost the server no more the longer they
+// are asked for (kirodotdev/KiroCrew#2552).
+func TestH01MemoryIsFlat(t *testing.T) {
+	t.Parallel()
+	n, _ := many()
+	v := filled(t, func(store stint.Store) error { return bench.FillLists(t.Context(), store, n) }).serves("--no-run")
+	ask := func(times int) {
+		t.Helper()
+		for range times {
+			for _, query := range []string{"limit=20", "limit=500", "limit=20&status=failed", "limit=20&text=needle", "limit=20&label=customer%3Dc-7"} {
+				v.gets("/v1/sessions?" + query)
+			}
+		}
+	}
+	ask(10)
+	before := v.peak()
+	ask(50)
+	if more := v.peak() - before; more > 32<<20 {
+		t.Errorf("250 lists cost %d MiB more than the first 50", more>>20)
 	}
 }
