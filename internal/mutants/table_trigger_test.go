@@ -45,6 +45,11 @@ func triggerMutants() []mutant {
 			why:   "what is delivered again is taken for a repeat, and begins nothing",
 			red:   by(pkg, "TestRedeliver"),
 		}, {
+			name: "delivery-order-is-not-told", file: "internal/trigger/deliver.go",
+			edits: one("Key: a.Key, Order: a.Order, ", "Key: a.Key, "),
+			why:   "who sees an older event behind a newer one cannot tell which is which",
+			red:   by(pkg, "TestLate"),
+		}, {
 			name: "delivery-keeps-a-token", file: "internal/hook/kept.go",
 			edits: one("\"signature\", \"token\", ", "\"signature\", "),
 			why:   "whoever may look at deliveries learns the secret of their sender",

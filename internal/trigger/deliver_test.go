@@ -12,6 +12,7 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/hook"
+	"github.com/stint-dev/stint/internal/trigger"
 	"github.com/stint-dev/stint/journal"
 	"github.com/stint-dev/stint/store/mem"
 )
@@ -314,6 +315,17 @@ func TestLate(t *testing.T) {
 			}
 			d.is(name, got, want)
 			d.is("ledger", d.ledger(name), ledger)
+			var times []string
+			newest, err := trigger.Deliveries(t.Context(), d.store, name, trigger.Delivered{}, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range newest {
+				if times = append(times, "none"); line.Order != nil {
+					times[len(times)-1] = fmt.Sprint(*line.Order)
+				}
+			}
+			d.is("the events' own times", strings.Join(times, " "), "1 none 3 3 1 2")
 			if !again.Repeated || again.Status != 200 {
 				t.Errorf("again: %d %s", again.Status, again.Text)
 			}
