@@ -3,7 +3,8 @@
 // and with a program that speaks the exec protocol, through the engine on every
 // store there is. Those of language models run the real stint, with a strict service in
 // each wire format that answers 400 to whatever the strictest provider would refuse. Those
-// of schedules run servers that come and go, in bubbles in which years pass.
+// of schedules run servers that come and go, in bubbles in which years pass. Those of
+// webhooks, of lists, of streams and of what is killed ask the real stint serve over HTTP.
 //
 // Each test names the projects whose users met the fault, so that a reader can look
 // up what it cost them. The inputs are our own.

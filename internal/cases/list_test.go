@@ -45,7 +45,7 @@ type page struct {
 	Next *string
 }
 
-// follow is all pages of a list behind that query, from its first one.
+// follow goes through all pages of a list behind that query, from its first one.
 func (v *server) follow(path, query string, fn func(p page, size int)) {
 	v.t.Helper()
 	for next := "?" + query; ; {

@@ -49,7 +49,7 @@ type server struct {
 	url string
 }
 
-// serves starts a server and waits until it serves.
+// serves starts a server and waits until it serves. The test ends it, if nobody else does.
 func (s *site) serves(args ...string) *server {
 	s.t.Helper()
 	args = append([]string{"serve", "--addr", "127.0.0.1:0", "--socket", "none", "--log-format", "json"}, args...)
@@ -60,6 +60,14 @@ func (s *site) serves(args ...string) *server {
 	}
 	v.log, v.run.cmd.Stderr = log.Name(), log
 	v.run.launch()
+	s.t.Cleanup(func() { // before its folder is removed, in which its agents may be at work
+		_ = v.run.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		select {
+		case <-v.run.done:
+		case <-time.After(patience):
+			v.t.Errorf("the server did not end\n%s", clip(v.logged()))
+		}
+	})
 	_ = log.Close()
 	await(s.t, "server", func() bool {
 		v.url = v.said("serving", "url")
