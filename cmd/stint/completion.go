@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/access"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
 )
@@ -79,57 +80,75 @@ func (a *app) completeRest(c *cobra.Command) {
 		c.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-		var values []string
-		switch f.Name {
-		case "file", "out", "cpuprofile", "help":
-			return
-		case "agent":
-			if c.Name() == "init" {
-				values = presetNames()
-				break
-			}
+		switch name := c.Name() + " " + f.Name; {
+		case slices.Contains([]string{"file", "out", "cpuprofile", "help", "tls-cert", "tls-key", "socket"}, f.Name):
+		case f.Name == "agent" && name != "init agent":
 			_ = c.RegisterFlagCompletionFunc(f.Name, a.completeAgents)
-			return
-		case "model":
+		case f.Name == "model":
 			_ = c.RegisterFlagCompletionFunc(f.Name, a.completeModel)
-			return
-		case "tools":
+		case f.Name == "tools":
 			_ = c.RegisterFlagCompletionFunc(f.Name, a.completeTools)
-			return
-		case "from":
-			if c.Name() == "next" { // a time
-				break
-			}
+		case f.Name == "from" && name != "next from" && name != "backfill from": // those are times
 			_ = c.RegisterFlagCompletionFunc(f.Name, a.completeLoops)
-			return
-		case "kind":
-			for _, k := range view.Classes() {
-				values = append(values, string(k))
-			}
-		case "status":
-			values = strings.Fields("pending running waiting completed failed stopped canceled")
-		case "for":
-			values = strings.Fields("ended waiting loop= running completed failed")
-		case "output":
-			values = strings.FieldsFunc(f.Usage, func(r rune) bool { return r == ',' || r == ' ' })
-			values = slices.DeleteFunc(values, func(s string) bool { return s == "or" })
-		case "print-config":
-			values = strings.Fields(mcpClients)
-		case "sort":
-			values = []string{string(view.ByWait), string(view.ByCost), string(view.ByAge), string(view.ByName)}
-		case "priority":
-			values = []string{"warn", "error"}
-		case "stream":
-			values = []string{"stdout", "stderr", "log"}
-		case "effect":
-			values = []string{"once", "idempotent", "read"}
-		case "in-doubt":
-			values = []string{"ask", "skip", "redo"}
-		case "on-limit":
-			values = []string{"wait", "stop"}
+		default:
+			a.completeFlag(c, f.Name, flagValues(c, f)...)
 		}
-		a.completeFlag(c, f.Name, values...)
 	})
+}
+
+// flagValues are the words that a flag of a command takes; none where it takes anything.
+func flagValues(c *cobra.Command, f *pflag.Flag) (values []string) {
+	switch c.Name() + " " + f.Name {
+	case "init agent":
+		return presetNames()
+	case "create kind": // of a token
+		return []string{string(access.User), string(access.CI), string(access.Agent)}
+	case "create for": // how long it is good
+		return nil
+	case "create role":
+		return texts(access.Roles())
+	case "create scope":
+		return texts(access.Scopes())
+	}
+	switch f.Name {
+	case "kind":
+		return texts(view.Classes())
+	case "status":
+		return strings.Fields("pending running waiting completed failed stopped canceled")
+	case "for":
+		return strings.Fields("ended waiting loop= running completed failed")
+	case "output":
+		values = strings.FieldsFunc(f.Usage, func(r rune) bool { return r == ',' || r == ' ' })
+		return slices.DeleteFunc(values, func(s string) bool { return s == "or" })
+	case "print-config":
+		return strings.Fields(mcpClients)
+	case "sort":
+		return []string{string(view.ByWait), string(view.ByCost), string(view.ByAge), string(view.ByName)}
+	case "priority":
+		return []string{"warn", "error"}
+	case "stream":
+		return []string{"stdout", "stderr", "log"}
+	case "effect":
+		return []string{"once", "idempotent", "read"}
+	case "in-doubt":
+		return []string{"ask", "skip", "redo"}
+	case "on-limit":
+		return []string{"wait", "stop"}
+	case "log-format":
+		return []string{logText, logJSON, logTerminal}
+	case "log-level":
+		return []string{"debug", "info", "warn", "error"}
+	}
+	return nil
+}
+
+// texts are the words of an enumeration.
+func texts[T ~string](all []T) []string {
+	out := make([]string, len(all))
+	for i, one := range all {
+		out[i] = string(one)
+	}
+	return out
 }
 
 // completeFlag offers values for a flag, none if there are none. It fails only for

@@ -416,15 +416,36 @@ func ownReceiver(v *serving) (server.Obeyer, error) {
 	return v.receiver, nil
 }
 
-func (a *app) completeHooks(_ *cobra.Command, args []string, prefix string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
-	here, err := a.readApplied()
-	if err != nil || len(args) > 0 {
+// completeHooks offers the hooks of stint.yaml, and behind one its newest deliveries where
+// the command takes one.
+func (a *app) completeHooks(cmd *cobra.Command, args []string, prefix string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		if takes := cmd.Name() == "show" || cmd.Name() == "redeliver"; takes && len(args) == 1 {
+			return a.completeDeliveries(cmd, args[0], prefix), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		}
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	for name, h := range here.file.Hooks {
+	here, err := a.readApplied()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, name := range slices.Sorted(maps.Keys(here.file.Hooks)) {
 		if strings.HasPrefix(name, prefix) {
-			out = append(out, cobra.CompletionWithDesc(name, "begins sessions of "+h.Definition().Agent))
+			out = append(out, cobra.CompletionWithDesc(name, "begins sessions of "+here.file.Hooks[name].Definition().Agent))
 		}
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (a *app) completeDeliveries(cmd *cobra.Command, hook, prefix string) (out []cobra.Completion) {
+	a.atStore(cmd, func(ctx context.Context, s *site) error {
+		all, err := trigger.Deliveries(ctx, s.store, hook, trigger.Delivered{}, 100)
+		for _, o := range all {
+			if strings.HasPrefix(o.ID, prefix) {
+				out = append(out, cobra.CompletionWithDesc(o.ID, term.Line(string(o.Result)+" "+o.At.Local().Format(time.DateTime)+" "+o.Event)))
+			}
+		}
+		return err
+	})
+	return out
 }

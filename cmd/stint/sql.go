@@ -100,7 +100,18 @@ func (t *tableRows) row(_ io.Writer, cols []string, row []any) error {
 	return nil
 }
 
-func (t *tableRows) end(w io.Writer) error { return view.WriteTable(w, t.style, t.cols, t.rows) }
+// maxLast is how wide the last column gets on a terminal: of an answer in SQL nobody needs
+// what is cut, which other formats have.
+const maxLast = 60
+
+func (t *tableRows) end(w io.Writer) error {
+	for _, row := range t.rows {
+		if last := len(row) - 1; t.style.TTY && last >= 0 {
+			row[last] = term.Cut(term.Line(row[last]), maxLast)
+		}
+	}
+	return view.WriteTable(w, t.style, t.cols, t.rows)
+}
 
 // csvRows writes RFC 4180 with a line of heads.
 type csvRows struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/stint-dev/stint/internal/access"
 	"github.com/stint-dev/stint/internal/access/keeper"
 	"github.com/stint-dev/stint/internal/api"
+	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
 )
 
@@ -199,8 +200,8 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "revoke ID", Short: "End a token, and those that were made with it",
 		Example: "  stint token revoke 0440y5gx4gnk4ea0 -m \"laptop lost\"",
-		Args:    exactly(1, "one token"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.tokenRevoke(cmd.Context(), args[0], reason) },
+		Args:    exactly(1, "one token"), ValidArgsFunction: a.completeTokens,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.tokenRevoke(cmd.Context(), args[0], reason) },
 	}
 	cmd.Flags().StringVarP(&reason, "message", "m", "", "why")
 	return cmd
@@ -238,4 +239,21 @@ func (a *app) tokenRevoke(ctx context.Context, id, reason string) error {
 	}
 	a.printf("Token %s of %s is revoked; what it has open ends within five seconds.\n", id, t.Name)
 	return nil
+}
+
+// completeTokens offers the tokens that are good.
+func (a *app) completeTokens(cmd *cobra.Command, args []string, prefix string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+	a.atStore(cmd, func(ctx context.Context, s *site) error {
+		if len(args) > 0 {
+			return nil
+		}
+		all, err := a.tokens(ctx, s)
+		for _, t := range all {
+			if t.Live(time.Now()) == nil && strings.HasPrefix(t.ID, prefix) {
+				out = append(out, cobra.CompletionWithDesc(t.ID, term.Line(t.Name+", "+powers(t))))
+			}
+		}
+		return err
+	})
+	return out, cobra.ShellCompDirectiveNoFileComp
 }

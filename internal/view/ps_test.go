@@ -324,3 +324,22 @@ func TestHostile(t *testing.T) {
 		}
 	})
 }
+
+// The last column of a table may be what the next command is to be given: on a narrow
+// terminal it stands below its row, and is never cut.
+func TestWriteTableKeepsTheLastColumn(t *testing.T) {
+	id := "sha256:" + strings.Repeat("0123456789abcdef", 4) + "~order-1"
+	for width, want := range map[int]string{
+		0:   "CAME  KEY  ID\nnow   k    " + id + "\nthen  k    short\n",
+		40:  "CAME  KEY  ID\nnow   k\n     " + id + "\nthen  k    short\n",
+		200: "CAME  KEY  ID\nnow   k    " + id + "\nthen  k    short\n",
+	} {
+		var out bytes.Buffer
+		if err := view.WriteTable(&out, term.Style{TTY: width > 0, Width: width}, []string{"CAME", "KEY", "ID"}, [][]string{{"now", "k", id}, {"then", "k", "short"}}); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != want {
+			t.Errorf("at %d columns:\n%s\nwant\n%s", width, out.String(), want)
+		}
+	}
+}

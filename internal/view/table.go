@@ -134,7 +134,9 @@ const belowRow = "     "
 const maxCell = 60
 
 // WriteTable prints rows of texts under their heads, made safe. Columns that hold
-// numbers alone are aligned to the right; on a terminal long values are cut.
+// numbers alone are aligned to the right. On a terminal long values are cut, but for that
+// of the last column: it stands below its row where there is no room, since it may be what
+// another command is to be given.
 func WriteTable(w io.Writer, st term.Style, heads []string, rows [][]string) error {
 	t := table{columns: make([]column, len(heads))}
 	for i, h := range heads {
@@ -148,10 +150,14 @@ func WriteTable(w io.Writer, st term.Style, heads []string, rows [][]string) err
 			}
 			cells[i].text = term.Line(text)
 		}
+		if len(row) > 0 {
+			cells[len(row)-1].whole = true
+		}
 		t.rows = append(t.rows, cells)
 	}
 	if len(heads) == 0 {
 		return nil
 	}
+	t.columns[len(heads)-1].most = 0
 	return t.write(w, st)
 }
