@@ -405,8 +405,8 @@ func (a *app) hookRedeliver(ctx context.Context, name, id string) error {
 			trigger.Delivered
 		}{api.SchemaDelivery, o})
 	}
-	a.printf("It was delivered again as %s: %s %s\n", o.ID, o.Result, o.Reason)
-	return nil
+	a.printf("It was delivered again as %s: %s\n", o.ID, strings.TrimSpace(string(o.Result)+" "+o.Reason))
+	return a.noteUnserved(ctx, s, waitsForServer)
 }
 
 // ownReceiver is the receiver of a process that serves for a moment.

@@ -101,6 +101,7 @@ func (a *app) scheduleBackfill(ctx context.Context, o *backfillOptions, name str
 	switch {
 	case o.run && doc.Runs > 0:
 		a.printf("%s begun: stint schedule history %s\n", counted(doc.Runs, "session"), name)
+		return a.noteUnserved(ctx, s, waitsForServer)
 	case doc.Runs > 0:
 		a.printf("With --run, %s would begin.\n", counted(doc.Runs, "session"))
 	default:

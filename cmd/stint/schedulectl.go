@@ -151,8 +151,14 @@ func (a *app) scheduleList(ctx context.Context) error {
 	for _, it := range items {
 		rows = append(rows, []string{it.Name, it.Status, nextWords(it), lastWords(it.Last), it.Agent, it.Words})
 	}
-	return view.WriteTable(a.out, a.style(), []string{"SCHEDULE", "STATUS", "NEXT", "LAST", "AGENT", "TIMES"}, rows)
+	if err := view.WriteTable(a.out, a.style(), []string{"SCHEDULE", "STATUS", "NEXT", "LAST", "AGENT", "TIMES"}, rows); err != nil {
+		return err
+	}
+	return a.noteUnserved(ctx, s, "nothing fires until one does")
 }
+
+// waitsForServer is what becomes of a session that was begun where nobody runs it.
+const waitsForServer = "the session waits for one, or for stint resume --run"
 
 func nextWords(it scheduleItem) string {
 	if len(it.Next) == 0 {
@@ -350,5 +356,8 @@ func (a *app) scheduleOrder(ctx context.Context, c trigger.Command, done string)
 		done = fmt.Sprintf(done, c.Schedule)
 	}
 	a.printf("%s %s\n", c.Schedule, done)
-	return nil
+	if c.Verb != trigger.Fire {
+		return nil
+	}
+	return a.noteUnserved(ctx, s, waitsForServer)
 }

@@ -176,8 +176,11 @@ func (a *app) serve(ctx context.Context, o *serveOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, v.system.Close(), v.engine.Close()) }()
-	if err := v.apply(ctx, first, "engine", nil); err != nil {
+	if err := v.listen(ctx); err != nil { // first of all: who cannot be asked changes nothing
 		return err
+	}
+	if err := v.apply(ctx, first, "engine", nil); err != nil {
+		return errors.Join(err, v.listeners.Close())
 	}
 	return v.run(ctx, end)
 }
@@ -223,17 +226,14 @@ func (v *serving) begin(ctx context.Context, patience time.Duration, end context
 	return errors.Join(err, e.Close())
 }
 
-// run listens, and works until ctx ends.
+// run works until ctx ends, and closes the listeners.
 func (v *serving) run(ctx context.Context, end context.CancelCauseFunc) error {
 	events := stream.New(ctx, stream.Options{Store: v.site.db})
 	defer events.Close()
 	v.wiring.hear = events.Publish
 	handler, err := v.handler(events)
 	if err != nil {
-		return err
-	}
-	if err := v.listen(ctx); err != nil {
-		return err
+		return errors.Join(err, v.listeners.Close())
 	}
 	works := sync.WaitGroup{}
 	failed := make(chan error, 8)

@@ -76,6 +76,42 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
+// A server that cannot listen has taken up nothing: what a store is served by is not
+// changed by a command that failed.
+func TestServeListensFirst(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	d := newDesk(t)
+	d.put("stint.yaml", serveYAML)
+	d.fails(exitUnavailable, "address already in use", "serve", "--addr", taken.Addr().String())
+	if out := d.ok("schedule", "ls"); strings.Count(out, "not served yet") != 2 {
+		t.Errorf("its schedules were taken up:\n%s", out)
+	}
+}
+
+// Where no server runs, nothing fires, and who looks at times of the future is told.
+func TestNoServerIsTold(t *testing.T) {
+	const told = "no server runs on this store"
+	d := newDesk(t)
+	d.put("stint.yaml", serveYAML)
+	r, _ := d.serves()
+	if _, _, talk := d.stint("schedule", "ls"); strings.Contains(talk, told) {
+		t.Errorf("there is one: %s", talk)
+	}
+	r.ends()
+	for _, args := range [][]string{{"schedule", "ls"}, {"schedule", "fire", "rarely"}} {
+		if code, _, talk := d.stint(args...); code != exitOK || !strings.Contains(talk, told) || !strings.Contains(talk, "stint serve is one") {
+			t.Errorf("stint %v: exit status %d, %s", args, code, talk)
+		}
+		if code, _, talk := d.stint(append(args, "--json")...); code != exitOK || talk != "" {
+			t.Errorf("stint %v --json: exit status %d, %s", args, code, talk)
+		}
+	}
+}
+
 func flags(words ...string) func(*testing.T, *desk) []string {
 	return func(*testing.T, *desk) []string { return words }
 }

@@ -130,6 +130,29 @@ func (s *site) runs(row *stint.Row) string {
 	return fmt.Sprintf("run it here: stint resume %s --run", row.Short)
 }
 
+// served reports whether a server runs on the store.
+func (s *site) served(ctx context.Context) (bool, error) {
+	if s.server != nil {
+		return true, nil
+	}
+	id, err := engine.FindSystemJournal(ctx, s.db)
+	if err != nil || id.IsZero() {
+		return false, err
+	}
+	row, err := s.db.Session(ctx, id)
+	return row.Live, err
+}
+
+// noteUnserved tells people that there is no server, and what that means for what they
+// see or asked for.
+func (a *app) noteUnserved(ctx context.Context, s *site, means string) error {
+	served, err := s.served(ctx)
+	if err == nil && !served && !a.json {
+		a.notef("stint: no server runs on this store: %s\n  stint serve is one\n", means)
+	}
+	return err
+}
+
 // settler settles sessions of the site.
 func (s *site) settler() control.Settler {
 	if s.server != nil {
