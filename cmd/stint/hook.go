@@ -250,7 +250,7 @@ func (a *app) hookTestCommand() *cobra.Command {
 		Long: `Read a body and say what a hook of stint.yaml would do with it, as if its sender were
 proven: whether its condition holds, the key, the prompt, the session that would begin
 or get it. Nothing is written.`,
-		Example: "  stint hook test issues -f issue.json -H 'X-GitHub-Event: issues'\n  curl -s https://example.com/payload.json | stint hook test issues -f - --json",
+		Example: "  stint hook test issues -f issue.json -H 'X-GitHub-Event: issues' -H 'X-GitHub-Delivery: 1'\n  curl -s https://example.com/payload.json | stint hook test alerts -f - --json",
 		Args:    exactly(1, "one hook"), ValidArgsFunction: a.completeHooks,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.hookTest(cmd.Context(), &o, args[0]) },
 	}
