@@ -182,6 +182,10 @@ func (a *app) printNext(s trigger.Times, words string, zone *time.Location, from
 	if a.json {
 		return a.printJSON(times)
 	}
+	if len(rows) == 0 {
+		a.printf("%s\n\nNo time comes after %s.\n", words, from.In(zone).Format(time.DateTime+" MST"))
+		return nil
+	}
 	a.printf("%s\n\n", words)
 	if err := view.WriteTable(a.out, a.style(), []string{"LOCAL TIME", "UTC", "IN"}, rows); err != nil {
 		return err

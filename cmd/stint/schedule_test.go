@@ -83,3 +83,14 @@ func TestScheduleNextFromNow(t *testing.T) {
 		}
 	})
 }
+
+// Where no time comes any more that is said, and not shown as a table of nothing.
+func TestScheduleNextOfNone(t *testing.T) {
+	d := newDesk(t)
+	if out := d.ok("schedule", "next", "--cron", "0 0 29 2 *", "--from", "9998-01-01"); !strings.Contains(out, "No time comes after 9998-01-01 00:00:00 UTC.") || strings.Contains(out, "LOCAL TIME") {
+		t.Errorf("got\n%s", out)
+	}
+	if out := d.ok("schedule", "next", "--cron", "0 0 29 2 *", "--from", "9998-01-01", "--json"); strings.TrimSpace(out) != "[]" {
+		t.Errorf("got %s", out)
+	}
+}
