@@ -21,7 +21,7 @@ import (
 )
 
 // toolServer is a server of tools that a shell plays; it notes when it begins and ends.
-const toolServer = `echo begins >> notes; trap 'echo ends >> notes' EXIT
+const toolServer = `echo begins >> notes; trap 'echo ends >> notes' EXIT; trap exit TERM
 while IFS= read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   case $line in
