@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -28,7 +29,9 @@ import (
 type Receiver struct {
 	deliverer
 
-	room chan struct{} // requests at once
+	room chan struct{} // deliveries at once whose bodies have come
+	held atomic.Int64  // bytes of bodies, at most so many and a chunk for each that is refused:
+	most int64
 
 	mu      sync.RWMutex
 	targets map[string]*target
@@ -62,10 +65,13 @@ type Refused struct {
 const keptRefused = 50
 
 const (
-	// maxRequests is how many requests are handled at once: with [hook.Limits].Body it
-	// bounds the memory that senders can make us use before anybody knows who they are.
+	// maxRequests is how many deliveries are handled at once.
 	maxRequests = 512
-	// readTime is how long a sender may take for a body, so that a slow one keeps no place.
+	// maxHeld bounds the memory that senders can make us use before anybody knows who they
+	// are. It is taken by the chunk, as bodies come.
+	maxHeld = 512 << 20
+	chunk   = 32 << 10
+	// readTime is how long a sender may take for a body.
 	readTime = 30 * time.Second
 	// writeTime is how long a delivery may take to be durable. Senders give up after about
 	// so long, and then nobody is there to be told.
@@ -77,7 +83,7 @@ func NewReceiver(e *engine.Engine, system *engine.System, store stint.Store, log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Receiver{deliverer: deliverer{engine: e, system: system, store: store, log: log}, room: make(chan struct{}, maxRequests), targets: map[string]*target{}}
+	return &Receiver{deliverer: deliverer{engine: e, system: system, store: store, log: log}, room: make(chan struct{}, maxRequests), most: maxHeld, targets: map[string]*target{}}
 }
 
 // Set replaces all hooks. What was counted of one that stays is kept. What is broken, by
@@ -153,40 +159,46 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		problem.Write(w, problem.With(http.StatusMethodNotAllowed, stint.Invalid.Errorf("hook", "deliveries are sent with POST")))
 		return
 	}
-	select {
+	body, done, err := r.read(w, req, t.def.Limits.Body)
+	defer done()
+	if err != nil {
+		r.refuse(w, req, t, len(body), err)
+		return
+	}
+	select { // whoever sends slowly has no place yet
 	case r.room <- struct{}{}:
 		defer func() { <-r.room }()
 	default:
-		r.refuse(w, req, t, 0, tooMany(time.Second, "the server is at work on %d deliveries", maxRequests))
-		return
-	}
-	body, err := read(w, req, t.def.Limits.Body)
-	if err != nil {
-		r.refuse(w, req, t, len(body), err)
+		r.refuse(w, req, t, len(body), tooMany(time.Second, "the server is at work on %d deliveries", maxRequests))
 		return
 	}
 	r.take(w, req, t, body)
 }
 
-// read reads a body, in a bounded time.
-func read(w http.ResponseWriter, req *http.Request, most int64) ([]byte, error) {
+// read reads a body, in a bounded time and in memory that all bodies share: what has not
+// come yet takes none of it. done gives it back.
+func (r *Receiver) read(w http.ResponseWriter, req *http.Request, most int64) (body []byte, done func(), err error) {
 	c := http.NewResponseController(w)
 	if c.SetReadDeadline(time.Now().Add(readTime)) == nil { // not every writer has a connection
 		defer func() { _ = c.SetReadDeadline(time.Time{}) }() // it would end the request's context
 	}
+	held := int64(0)
+	done = func() { r.held.Add(-held) }
 	var buf bytes.Buffer
-	if n := req.ContentLength; n > 0 && n <= most {
-		buf.Grow(int(min(n, hook.MaxBody)) + bytes.MinRead)
+	for from := http.MaxBytesReader(w, req.Body, most); err == nil; {
+		if held += chunk; r.held.Add(chunk) > r.most {
+			return buf.Bytes(), done, tooMany(time.Second, "the server has %d bytes of deliveries to look at", r.most)
+		}
+		_, err = io.CopyN(&buf, from, chunk)
 	}
-	_, err := buf.ReadFrom(http.MaxBytesReader(w, req.Body, most))
 	var long *http.MaxBytesError
 	switch {
+	case errors.Is(err, io.EOF):
+		return buf.Bytes(), done, nil
 	case errors.As(err, &long):
-		return buf.Bytes(), problem.With(http.StatusRequestEntityTooLarge, stint.Limit.Errorf("hook", "a delivery has at most %d bytes", most))
-	case err != nil:
-		return buf.Bytes(), problem.With(http.StatusBadRequest, stint.Invalid.Errorf("hook", "the body could not be read"))
+		return buf.Bytes(), done, problem.With(http.StatusRequestEntityTooLarge, stint.Limit.Errorf("hook", "a delivery has at most %d bytes", most))
 	}
-	return buf.Bytes(), nil
+	return buf.Bytes(), done, problem.With(http.StatusBadRequest, stint.Invalid.Errorf("hook", "the body could not be read"))
 }
 
 // take verifies a request and does what it asks for. From then on a sender that hangs up

@@ -270,8 +270,71 @@ func waitUntil(t *testing.T, so func() bool) {
 	t.Fatal("it never was so")
 }
 
-// More requests than the server has places for are sent away, and a sender that is slow
-// keeps its place for a bounded time.
+// Senders that are slow are in nobody's way, however many they are: what has not come takes
+// no place, and what is all bodies' shared memory is given back.
+func TestSlowSenders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, mem.New())
+		d.hooks(hook.Definition{})
+		var wg sync.WaitGroup
+		var slow []*io.PipeWriter
+		for range 2 * 512 {
+			r, w := io.Pipe()
+			slow = append(slow, w)
+			wg.Go(func() {
+				d.ask(httptest.NewRequestWithContext(d.Context(), http.MethodPost, "/hooks/h", r))
+			})
+			if _, err := io.WriteString(w, "{"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		for i := range 10 {
+			d.want(202, "h", fmt.Sprintf(`{"n":%d}`, i), nil)
+		}
+		for _, w := range slow {
+			_ = w.CloseWithError(errors.New("it hung up"))
+		}
+		wg.Wait()
+		d.want(202, "h", `{"n":11}`, nil)
+	})
+}
+
+// Bodies share a memory that is bounded.
+func TestHeldBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, mem.New())
+		d.hooks(hook.Definition{})
+		d.recv.Hold(2 << 20)
+		var wg sync.WaitGroup
+		var slow []*io.PipeWriter
+		for range 4 {
+			r, w := io.Pipe()
+			slow = append(slow, w)
+			wg.Go(func() {
+				d.ask(httptest.NewRequestWithContext(d.Context(), http.MethodPost, "/hooks/h", r))
+			})
+			wg.Go(func() { _, _ = io.CopyN(w, zeros{}, 512<<10-100) }) // it may be sent away
+		}
+		synctest.Wait()
+		d.want(429, "h", `{}`, nil)
+		for _, w := range slow {
+			_ = w.CloseWithError(errors.New("it hung up"))
+		}
+		wg.Wait()
+		d.want(202, "h", `{}`, nil)
+	})
+}
+
+// zeros never ends.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// More deliveries than the server has places for are sent away.
 func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &held{mem.New(), make(chan error)}
