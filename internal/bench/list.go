@@ -86,7 +86,7 @@ func fillOne(ctx context.Context, store stint.Store, i int) error {
 	if i%5_000 == 2_500 {
 		name = "needle-" + name
 	}
-	id := ident.New()
+	id := ident.At(created)
 	draft := func(d journal.Draft) journal.Draft {
 		d.At, d.Actor = created, "human:bench"
 		_, _ = rand.Read(d.Salt[:])

@@ -154,7 +154,7 @@ func TestH02EqualTimes(t *testing.T) {
 	var long stint.ID
 	s := filled(t, func(store stint.Store) error {
 		for i := range sessions {
-			id := ident.New()
+			id := ident.At(at)
 			state, e, err := journal.Begin(id, journal.Created{Family: id, Name: fmt.Sprint("s-", i), Agent: stint.AgentRef{Name: "a", Runtime: "exec"}, Trigger: stint.Trigger{Kind: "prompt"}}, journal.Draft{At: at, Actor: "human:ana"})
 			es := []stint.Entry{e}
 			for k := 1; i == 0 && k < entries && err == nil; k++ {
