@@ -54,9 +54,12 @@ func (d *dying) Append(ctx context.Context, l stint.Lease, b stint.Batch, done f
 	}
 }
 
-// Claim gives nothing to the dead.
+// Claim gives nothing to the dead: none is under way when a runner dies, which could get
+// its own session once more when its lock is gone.
 func (d *dying) Claim(ctx context.Context, c stint.Claim) ([]stint.Lease, error) {
-	if d.isDead() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.dead {
 		return nil, nil
 	}
 	return d.Store.Claim(ctx, c)
