@@ -18,7 +18,8 @@ agents:
     description: Digests the Go packages of a repository, one a loop
     kind: exec
     command: [$root/bin/repo-digest]
-    env: {STINT_DIGEST_ROOT: $root, STINT_DIGEST_FILE: $demo/digest.jsonl, STINT_DIGEST_PAUSE: 150ms}
+    env: {STINT_DIGEST_ROOT: $root, STINT_DIGEST_FILE: $demo/digest.jsonl, STINT_DIGEST_PAUSE: 80ms}
+    limits: {loops: 1000}   # a package a loop
 YAML
 unset STINT_STORE
 export PATH=$root/bin:$PATH
