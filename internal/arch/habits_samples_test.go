@@ -40,6 +40,8 @@ func habitSamples() []sample {
 		}, nil},
 
 		{skip, "every form", one("a_test.go", "package p\n\nfunc f(x *testing.T) {\n\tx.Skip()\n\tx.Skipf(\"\")\n\tx.SkipNow()\n}\n"), []string{"a_test.go:4", "a_test.go:5", "a_test.go:6"}},
+		{skip, "not called", one("a_test.go", "package p\n\nfunc f(x *testing.T) {\n\tg := x.Skip\n\tg()\n}\n"), []string{"a_test.go:4"}},
+		{skip, "of a package", one("a_test.go", "package p\n\nimport \"m/trigger\"\n\nvar a = trigger.Skip\n"), nil},
 		{skip, "in a suite", one("store/storetest/a.go", "package p\n\nimport \"testing\"\n\nfunc f(t testing.TB) { t.Skip() }\n"), []string{"a.go:5: a test calls Skip"}},
 		{skip, "allowed", map[string]string{
 			"a.go": "package p\n\nfunc f() { s.Skip() }\n", "a_test.go": "package p\n\nfunc f() { t.Log(\"t.Skip\"); t.Skipped() }\n",
