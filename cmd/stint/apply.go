@@ -176,7 +176,7 @@ func (a *app) apply(ctx context.Context, dry bool) error {
 	}
 	done := false
 	if !dry {
-		_, err := a.order(ctx, s, applyOrder{applyVerb, p.sum}, func(v *serving) (server.Obeyer, error) {
+		_, err := a.order(ctx, s, applyOrder{applyVerb, p.sum}, func(context.Context, *serving) (server.Obeyer, error) {
 			e := stint.Unavailable.Errorf("apply", "no server runs on this store")
 			e.Hint = "stint serve reads stint.yaml when it starts"
 			return nil, e

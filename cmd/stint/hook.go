@@ -410,7 +410,7 @@ func (a *app) hookRedeliver(ctx context.Context, name, id string) error {
 }
 
 // ownReceiver is the receiver of a process that serves for a moment.
-func ownReceiver(v *serving) (server.Obeyer, error) {
+func ownReceiver(_ context.Context, v *serving) (server.Obeyer, error) {
 	file := v.now.Load()
 	v.receiver.Set(file.targets(v.wiring), file.broken("hooks")...)
 	return v.receiver, nil

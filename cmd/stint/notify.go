@@ -176,7 +176,7 @@ func (a *app) notifyResume(ctx context.Context, name, reason string) error {
 	if err := a.hasEndpoint(ctx, s, name); err != nil {
 		return err
 	}
-	own := func(v *serving) (server.Obeyer, error) { return v.notifier, nil }
+	own := func(_ context.Context, v *serving) (server.Obeyer, error) { return v.notifier, nil }
 	if _, err := a.order(ctx, s, notify.Command{Verb: notify.ResumeVerb, Endpoint: name, Reason: reason}, own); err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"github.com/stint-dev/stint/internal/server"
 	"github.com/stint-dev/stint/internal/trigger"
 	"github.com/stint-dev/stint/journal"
+	"github.com/stint-dev/stint/store/sqlite"
 )
 
 // answerTime is how long a server may take to do what it is asked.
@@ -27,7 +27,7 @@ const answerTime = 15 * time.Second
 // returns what the server recorded. Where no server runs, this process takes its place
 // for as long as that takes; own then makes who obeys. What is refused is
 // [stint.Conflict] with the reason.
-func (a *app) order(ctx context.Context, s *site, body any, own func(v *serving) (server.Obeyer, error)) (journal.Recorded, error) {
+func (a *app) order(ctx context.Context, s *site, body any, own owner) (journal.Recorded, error) {
 	if err := a.mayOrder(); err != nil {
 		return journal.Recorded{}, err
 	}
@@ -39,24 +39,33 @@ func (a *app) order(ctx context.Context, s *site, body any, own func(v *serving)
 		done, err := s.server.Order(ctx, b)
 		return journal.Recorded{What: done.What, Name: done.Name, Reason: done.Reason, Data: done.Data}, err
 	}
-	to, err := engine.SystemJournal(ctx, s.db)
-	if err != nil {
-		return journal.Recorded{}, err
-	}
-	row, err := s.store.Session(ctx, to)
-	if err != nil {
-		return journal.Recorded{}, err
-	}
 	m := stint.Message{ID: "order-" + ident.New().String(), Kind: stint.Prompt, From: a.actor(), Body: b}
-	if err := s.store.Send(ctx, to, m); err != nil {
+	return ask(ctx, s.db, m, func(ctx context.Context) error { return a.obeyAlone(ctx, s, m.ID, own) })
+}
+
+// owner makes who obeys in a process that serves for a moment.
+type owner func(ctx context.Context, v *serving) (server.Obeyer, error)
+
+// ask sends a message to a store's system journal and returns what a server records of it.
+// before is done between the two.
+func ask(ctx context.Context, store *sqlite.Store, m stint.Message, before func(context.Context) error) (journal.Recorded, error) {
+	to, err := engine.SystemJournal(ctx, store)
+	if err != nil {
+		return journal.Recorded{}, err
+	}
+	row, err := store.Session(ctx, to)
+	if err != nil {
 		return journal.Recorded{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	if err := a.obeyAlone(ctx, s, m.ID, own); err != nil {
+	if err := store.Send(ctx, to, m); err != nil {
 		return journal.Recorded{}, err
 	}
-	return answered(ctx, s, to, row.Session.Head, m.ID)
+	if err := before(ctx); err != nil {
+		return journal.Recorded{}, err
+	}
+	return answered(ctx, store, to, row.Session.Head, m.ID)
 }
 
 // mayOrder refuses what comes out of a session: an agent does not change the server that
@@ -72,13 +81,13 @@ func (a *app) mayOrder() error {
 }
 
 // obeyAlone does what the message asks if nobody serves.
-func (a *app) obeyAlone(ctx context.Context, s *site, id string, own func(v *serving) (server.Obeyer, error)) error {
+func (a *app) obeyAlone(ctx context.Context, s *site, id string, own owner) error {
 	w := s.wire(nil)
 	defer w.close()
-	v := &serving{app: a, site: s, wiring: w, options: &serveOptions{}, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	v := &serving{app: a, site: s, wiring: w, options: &serveOptions{}, log: slog.New(slog.DiscardHandler)}
 	file, err := a.readApplied()
-	if err != nil {
-		file = &applied{}
+	if err != nil { // the store knows what is asked about
+		file = newApplied()
 	}
 	err = v.begin(ctx, 0, func(error) {})
 	if stint.CodeOf(err) == stint.Conflict {
@@ -94,7 +103,7 @@ func (a *app) obeyAlone(ctx context.Context, s *site, id string, own func(v *ser
 
 // obeyOne has one message obeyed. What is not done now is not left for a server that may
 // come much later, after whoever asked was told that it failed.
-func (v *serving) obeyOne(ctx context.Context, id string, own func(v *serving) (server.Obeyer, error)) error {
+func (v *serving) obeyOne(ctx context.Context, id string, own owner) error {
 	in, err := v.system.Inbox(ctx)
 	if err != nil {
 		return err
@@ -104,7 +113,7 @@ func (v *serving) obeyOne(ctx context.Context, id string, own func(v *serving) (
 		return nil
 	}
 	orders := server.Orders{System: v.system, Log: v.log}
-	who, err := own(v)
+	who, err := own(ctx, v)
 	if err != nil {
 		return errors.Join(err, orders.Refuse(ctx, &in[i], err.Error()))
 	}
@@ -114,7 +123,7 @@ func (v *serving) obeyOne(ctx context.Context, id string, own func(v *serving) (
 
 // ownScheduler is the scheduler of a process that serves for a moment: it knows the
 // schedules of the stint.yaml here, and leaves all others as they are.
-func ownScheduler(v *serving) (server.Obeyer, error) {
+func ownScheduler(ctx context.Context, v *serving) (server.Obeyer, error) {
 	file := v.now.Load()
 	held, err := trigger.ReadHeld(v.system.State(trigger.Section))
 	if err != nil {
@@ -123,19 +132,18 @@ func ownScheduler(v *serving) (server.Obeyer, error) {
 	for name := range file.file.Schedules {
 		delete(held, name)
 	}
-	ctx := context.Background()
 	return v.scheduler, v.scheduler.Set(ctx, file.schedules(v.wiring), slices.Collect(maps.Keys(held))...)
 }
 
 // ownTokens are the tokens of a process that serves for a moment.
-func ownTokens(v *serving) (server.Obeyer, error) { return v.tokens, nil }
+func ownTokens(_ context.Context, v *serving) (server.Obeyer, error) { return v.tokens, nil }
 
 // answered waits for what a server records of a message that was sent when the system
 // journal had come to after.
-func answered(ctx context.Context, s *site, to stint.ID, after stint.Seq, id string) (journal.Recorded, error) {
-	changed := s.db.Changed(ctx)
+func answered(ctx context.Context, store *sqlite.Store, to stint.ID, after stint.Seq, id string) (journal.Recorded, error) {
+	changed := store.Changed(ctx)
 	for first := true; ; first = false {
-		es, err := s.store.Entries(ctx, stint.Range{Session: to, After: after, Kinds: []stint.Kind{stint.MessageTaken, stint.SystemRecorded}, Limit: 1000})
+		es, err := store.Entries(ctx, stint.Range{Session: to, After: after, Kinds: []stint.Kind{stint.MessageTaken, stint.SystemRecorded}, Limit: 1000})
 		if err != nil {
 			return journal.Recorded{}, late(ctx, err)
 		}
@@ -143,7 +151,7 @@ func answered(ctx context.Context, s *site, to stint.ID, after stint.Seq, id str
 			return done, err
 		}
 		if first {
-			done, found, err := answeredBefore(ctx, s, to, after, id)
+			done, found, err := answeredBefore(ctx, store, to, after, id)
 			if found || err != nil {
 				return done, err
 			}
@@ -169,13 +177,13 @@ func answerIn(es []stint.Entry, id string) (done journal.Recorded, found bool, e
 
 // answeredBefore finds the answer to a message that had come before: one that is sent
 // again under its id waits for nobody.
-func answeredBefore(ctx context.Context, s *site, to stint.ID, until stint.Seq, id string) (done journal.Recorded, found bool, err error) {
-	in, err := s.store.Inbox(ctx, to)
+func answeredBefore(ctx context.Context, store *sqlite.Store, to stint.ID, until stint.Seq, id string) (done journal.Recorded, found bool, err error) {
+	in, err := store.Inbox(ctx, to)
 	if err != nil || slices.ContainsFunc(in, func(m stint.Message) bool { return m.ID == id }) {
 		return done, false, err
 	}
 	for until > 0 {
-		es, err := s.store.Entries(ctx, stint.Range{Session: to, Until: until, Kinds: []stint.Kind{stint.MessageTaken, stint.SystemRecorded}, Last: true, Limit: 1000})
+		es, err := store.Entries(ctx, stint.Range{Session: to, Until: until, Kinds: []stint.Kind{stint.MessageTaken, stint.SystemRecorded}, Last: true, Limit: 1000})
 		if err != nil || len(es) < 2 {
 			return done, false, err
 		}

@@ -48,7 +48,7 @@ func (a *app) schedules(ctx context.Context, s *site) ([]scheduleItem, error) {
 	if err != nil {
 		return nil, err
 	}
-	here := &applied{file: &config.File{}} // the store's schedules are there whatever the file says
+	here := newApplied() // the store's schedules are there whatever the file says
 	if s.server == nil {
 		if read, err := a.readApplied(); err == nil {
 			here = read

@@ -203,6 +203,13 @@ func TestOrdersWithoutAServer(t *testing.T) {
 		t.Errorf("got\n%s", out)
 	}
 	d.fails(exitNotFound, "there is no schedule", "schedule", "fire", "nothing")
+	d.put("stint.yaml", "agents: [\n") // nor whether it can be read
+	for _, args := range [][]string{{"schedule", "resume", "rarely"}, {"schedule", "pause", "rarely"}, {"token", "create", "--role", "admin", "ann"}} {
+		if code, out, talk := d.stint(args...); code != exitOK {
+			t.Errorf("%q: exit status %d\n%s%s", args, code, out, talk)
+		}
+	}
+	d.fails(exitRefused, "in the stint.yaml of this server", "schedule", "fire", "rarely")
 }
 
 // A token is shown once and ends loopback's freedom; what was made is in the journal, its

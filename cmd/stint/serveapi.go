@@ -133,21 +133,8 @@ func (v *serving) Do(ctx context.Context, c trigger.Command, by stint.Actor, id 
 	if err != nil {
 		return err
 	}
-	to, err := engine.SystemJournal(ctx, v.site.db)
-	if err != nil {
-		return err
-	}
-	row, err := v.site.db.Session(ctx, to)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
 	m := stint.Message{ID: id, Kind: stint.Prompt, From: by, Body: body}
-	if err := v.site.db.Send(ctx, to, m); err != nil {
-		return err
-	}
-	_, err = answered(ctx, v.site, to, row.Session.Head, id)
+	_, err = ask(ctx, v.site.db, m, func(context.Context) error { return nil }) // this server obeys
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,6 +44,9 @@ type madeAgent struct {
 // change at any time, and to look at it for each of a flood of deliveries costs too much.
 const agentLife = 2 * time.Second
 
+// newApplied is a stint.yaml that says nothing.
+func newApplied() *applied { return &applied{file: &config.File{}, agents: map[string]*madeAgent{}} }
+
 // readApplied reads the stint.yaml of a server; without one there are no agents, and
 // sessions that others began are run.
 func (a *app) readApplied() (*applied, error) {
@@ -50,7 +54,7 @@ func (a *app) readApplied() (*applied, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &applied{file: &config.File{}, agents: map[string]*madeAgent{}}
+	p := newApplied()
 	if path != "" {
 		if p.file, p.bad, err = config.LoadServing(path); err != nil {
 			return nil, err
@@ -95,21 +99,11 @@ func (p *applied) items() map[string]string {
 func (p *applied) broken(kind string) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(p.bad)) {
-		if k, name, ok := cutKey(key); ok && k == kind {
+		if k, name, _ := strings.Cut(key, "."); k == kind {
 			out = append(out, name)
 		}
 	}
 	return out
-}
-
-// cutKey takes schedules.NAME apart.
-func cutKey(key string) (kind, name string, ok bool) {
-	for i := range key {
-		if key[i] == '.' {
-			return key[:i], key[i+1:], true
-		}
-	}
-	return "", "", false
 }
 
 // agent makes an agent of the file as it is now, or takes one that was made just before.

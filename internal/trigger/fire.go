@@ -171,14 +171,19 @@ func (s *Scheduler) Obey(ctx context.Context, m *stint.Message) (known bool, err
 	defer s.mu.Unlock()
 	defer s.poke()
 	is, held := s.held[c.Schedule]
-	t := s.all[c.Schedule]
+	t, err := s.known(c.Schedule, is)
+	if err != nil {
+		return true, err
+	}
 	now := now()
 	refuse := func(why string) (bool, error) {
 		return true, s.system.Record(ctx, engine.Note{What: string(c.Verb) + ".refused", Name: c.Schedule, Actor: m.From, Reason: why, Takes: m})
 	}
 	switch {
-	case !held || t == nil:
-		return refuse("there is no such schedule in the stint.yaml of this server")
+	case !held:
+		return refuse("there is no such schedule")
+	case t.Request == nil && (c.Verb == Fire || c.Verb == Backfill):
+		return refuse("there is no such schedule in the stint.yaml of this server, or it has a mistake there")
 	case c.Verb == Pause && is.Paused != nil:
 		return refuse("it is paused already")
 	case c.Verb == Pause:
@@ -191,13 +196,23 @@ func (s *Scheduler) Obey(ctx context.Context, m *stint.Message) (known bool, err
 	case c.Verb == Backfill:
 		return true, s.backfill(ctx, t, c, m)
 	case c.Verb == Fire:
-		_, err := s.begin(ctx, t, Occurrence{Schedule: t.Name, Outcome: Ran, From: now, To: now, Count: 1, Manual: true, By: string(m.From), Detail: clip(c.Reason, 500)}, m.ID)
+		_, err = s.begin(ctx, t, Occurrence{Schedule: t.Name, Outcome: Ran, From: now, To: now, Count: 1, Manual: true, By: string(m.From), Detail: clip(c.Reason, 500)}, m.ID)
 		if err != nil {
 			return refuse(err.Error())
 		}
 		return true, s.system.Record(ctx, engine.Note{What: "schedule.fired", Name: c.Schedule, Actor: m.From, Reason: c.Reason, Takes: m})
 	}
 	return refuse(fmt.Sprintf("%q is nothing that a schedule can do", c.Verb))
+}
+
+// known returns a schedule: one of the file, or what the system journal knows of one whose
+// definition cannot be read. That can begin nothing, and be paused and resumed.
+func (s *Scheduler) known(name string, is Held) (*timed, error) {
+	if t := s.all[name]; t != nil || is.Timing == (Timing{}) {
+		return t, nil
+	}
+	times, err := is.Timing.Times()
+	return &timed{Schedule: Schedule{Name: name}, times: times}, err
 }
 
 // resume ends a pause: what was due in it gets one line.

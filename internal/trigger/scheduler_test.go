@@ -307,6 +307,22 @@ func TestEdits(t *testing.T) {
 			s.until("04:10:00")
 			s.wants("d", "ran 01:00, missed 02:00 down, ran 03:00, ran 04:00")
 		},
+		"a pause of one with a mistake in it": func(s *shop) {
+			s.serve(s.schedule("d", "0 * * * *"))
+			s.until("01:30:00")
+			s.close()
+			s.broken = []string{"d"}
+			s.serve()
+			s.ask(trigger.Pause, "d")
+			s.ask(trigger.Fire, "d") // nothing says what to begin
+			s.until("02:30:00")
+			s.ask(trigger.Resume, "d")
+			s.close()
+			s.broken = nil
+			s.serve(s.schedule("d", "0 * * * *"))
+			s.until("03:10:00")
+			s.wants("d", "ran 01:00, skipped 02:00 paused, ran 03:00")
+		},
 		"a schedule that is taken out and put back": func(s *shop) {
 			s.serve(s.schedule("d", "0 * * * *"))
 			s.until("01:30:00")
