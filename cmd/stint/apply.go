@@ -30,6 +30,17 @@ type appliedHeld struct {
 	Items map[string]string `json:"items"` // see [applied.items]
 }
 
+// readAppliedHeld reads that part; it is empty where no server has run.
+func readAppliedHeld(raw json.RawMessage) (was appliedHeld, err error) {
+	if raw == nil {
+		return was, nil
+	}
+	if err := json.Unmarshal(raw, &was); err != nil {
+		return was, stint.Corrupt.Errorf("apply", "the system journal's record of stint.yaml cannot be read: %v", err)
+	}
+	return was, nil
+}
+
 // partChange is a part of a stint.yaml that differs.
 type partChange struct {
 	Part string `json:"part"`          // schedules.NAME
@@ -69,11 +80,9 @@ func (v *serving) apply(ctx context.Context, p *applied, by stint.Actor, takes *
 		return err
 	}
 	v.now.Store(p)
-	var was appliedHeld
-	if raw := v.system.State(appliedSection); raw != nil {
-		if err := json.Unmarshal(raw, &was); err != nil {
-			return stint.Corrupt.Errorf("apply", "the system journal's record of stint.yaml cannot be read: %v", err)
-		}
+	was, err := readAppliedHeld(v.system.State(appliedSection))
+	if err != nil {
+		return err
 	}
 	is := appliedHeld{Path: p.file.Path, Sum: p.sum, At: time.Now().UTC(), By: by, Items: p.items()}
 	differs := partChanges(was.Items, is.Items)
@@ -156,19 +165,13 @@ func (a *app) apply(ctx context.Context, dry bool) error {
 		return err
 	}
 	defer s.store.Close()
-	to, err := engine.SystemJournal(ctx, s.db)
+	raw, err := s.system(ctx, appliedSection)
 	if err != nil {
 		return err
 	}
-	state, err := engine.SystemState(ctx, s.store, to)
+	was, err := readAppliedHeld(raw)
 	if err != nil {
 		return err
-	}
-	var was appliedHeld
-	if raw := state[appliedSection]; raw != nil {
-		if err := json.Unmarshal(raw, &was); err != nil {
-			return stint.Corrupt.Errorf("apply", "the system journal's record of stint.yaml cannot be read: %v", err)
-		}
 	}
 	differs := partChanges(was.Items, p.items())
 	if !a.json {

@@ -70,7 +70,7 @@ func (a *app) hookList(ctx context.Context) error {
 		return err
 	}
 	a.warned = true // the list says what is wrong
-	s, err := a.open(ctx, true)
+	s, err := a.look(ctx)
 	if err != nil {
 		return err
 	}
@@ -311,14 +311,18 @@ func (a *app) hookTest(ctx context.Context, o *hookTestOptions, name string) err
 	if err != nil {
 		return err
 	}
-	s, err := a.open(ctx, true)
+	s, err := a.look(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.store.Close()
+	st, ok := s.store.(stint.Store)
+	if !ok {
+		return stint.Internal.Errorf("hook test", "the store cannot be looked at")
+	}
 	w := s.wire(nil)
 	defer w.close()
-	r := trigger.NewReceiver(nil, nil, s.db, nil) // a trial writes nothing
+	r := trigger.NewReceiver(nil, nil, st, nil) // a trial writes nothing
 	r.Set(here.targets(w))
 	is, err := r.Test(ctx, name, req)
 	if err != nil {

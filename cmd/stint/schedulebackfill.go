@@ -54,7 +54,7 @@ func (a *app) scheduleBackfill(ctx context.Context, o *backfillOptions, name str
 			return usage(fmt.Errorf("--to %q: a time like 2026-11-28T06:00:00Z, a date, or \"2026-11-28 06:00\" here", o.to))
 		}
 	}
-	s, err := a.reach(ctx, true)
+	s, err := a.reach(ctx, o.run)
 	if err != nil {
 		return err
 	}

@@ -345,3 +345,33 @@ func TestTokensThatEnded(t *testing.T) {
 		t.Errorf("got %s", out)
 	}
 }
+
+// What only looks makes nothing: no store, and in a store no journal of a server.
+func TestLooksMakeNothing(t *testing.T) {
+	d := newDesk(t)
+	d.put("stint.yaml", serveYAML+"hooks:\n  h: {agent: hello, scheme: none}\n")
+	d.put("body.json", "{}")
+	looks := [][]string{{"schedule", "ls"}, {"schedule", "history", "soon"}, {"schedule", "next", "soon"}, {"schedule", "backfill", "soon", "--from", "2026-01-01", "--to", "2026-01-01"},
+		{"hook", "ls"}, {"hook", "test", "h", "-f", d.dir + "/body.json"}, {"hook", "deliveries", "h"}, {"token", "ls"}, {"notify", "ls"}, {"apply", "--dry-run"}}
+	for _, args := range looks {
+		if code, out, talk := d.stint(args...); code != exitOK {
+			t.Errorf("%q: exit status %d\n%s%s", args, code, out, talk)
+		}
+	}
+	if id, err := engine.FindSystemJournal(t.Context(), d.store); err != nil || !id.IsZero() {
+		t.Errorf("there is a system journal, %v", err)
+	}
+	none := filepath.Join(t.TempDir(), "none", "stint.db")
+	for _, args := range looks {
+		d.stint(append([]string{"--store", "sqlite:" + none}, args...)...) // some have nothing to say then
+	}
+	if _, err := os.Stat(filepath.Dir(none)); !os.IsNotExist(err) {
+		t.Errorf("a store was made: %v", err)
+	}
+	if out := d.ok("--store", "sqlite:"+none, "hook", "ls"); !regexp.MustCompile(`h +ready`).MatchString(out) {
+		t.Errorf("got\n%s", out)
+	}
+	if out := d.ok("--store", "sqlite:"+none, "hook", "test", "h", "-f", d.dir+"/body.json"); !strings.Contains(out, "would begin the session") {
+		t.Errorf("got\n%s", out)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/control"
+	"github.com/stint-dev/stint/store/mem"
 	"github.com/stint-dev/stint/store/sqlite"
 )
 
@@ -32,7 +33,7 @@ type site struct {
 
 	file *config.File  // nil without a stint.yaml, and of a server
 	path string        // of the file
-	db   *sqlite.Store // what the store is here; nil of a server
+	db   *sqlite.Store // what the store is here; nil of a server, and where none is there to look at
 }
 
 // reach opens the store of this machine, or the server that was chosen instead. With create
@@ -69,28 +70,54 @@ func (a *app) reachFor(ctx context.Context, run bool) (*site, error) {
 // open opens the store for a command that needs the file itself; where a server was chosen
 // that is [stint.Invalid].
 func (a *app) open(ctx context.Context, create bool) (*site, error) {
-	far, err := a.chosen()
-	if err != nil {
+	if err := a.here(); err != nil {
 		return nil, err
-	}
-	if far != nil {
-		e := stint.Invalid.Errorf("", "%s needs a store of this machine, and %s chose the server %s", a.command, far.from, far)
-		e.Hint = "run it where the store is, or for the store of this machine with --context none"
-		return nil, e
 	}
 	return a.openHere(ctx, create)
 }
 
+// look is open for a command that only reads, and has something to say of stint.yaml
+// alone: a store that is not there is an empty one, and none is made.
+func (a *app) look(ctx context.Context) (*site, error) {
+	if err := a.here(); err != nil {
+		return nil, err
+	}
+	file, path, there, err := a.storeHere()
+	if err == nil && !there {
+		return &site{file: file, path: path, store: mem.New(), app: a}, nil
+	}
+	return a.openHere(ctx, false)
+}
+
+// here is [stint.Invalid] where a server was chosen.
+func (a *app) here() error {
+	far, err := a.chosen()
+	if err != nil || far == nil {
+		return err
+	}
+	e := stint.Invalid.Errorf("", "%s needs a store of this machine, and %s chose the server %s", a.command, far.from, far)
+	e.Hint = "run it where the store is, or for the store of this machine with --context none"
+	return e
+}
+
+// storeHere says where the store of this machine is, and whether it is there.
+func (a *app) storeHere() (file *config.File, path string, there bool, err error) {
+	if file, err = a.loadConfig(); err != nil {
+		return nil, "", false, err
+	}
+	if path, err = a.storePath(file); err != nil {
+		return nil, "", false, err
+	}
+	_, err = os.Stat(path)
+	return file, path, !errors.Is(err, os.ErrNotExist), nil // what else is wrong is told by who opens it
+}
+
 func (a *app) openHere(ctx context.Context, create bool) (*site, error) {
-	file, err := a.loadConfig()
+	file, path, there, err := a.storeHere()
 	if err != nil {
 		return nil, err
 	}
-	path, err := a.storePath(file)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(path); !create && errors.Is(err, os.ErrNotExist) {
+	if !create && !there {
 		e := stint.Unavailable.Errorf("store", "there is no store at %s", path)
 		e.Hint = "stint run makes one; --store or STINT_STORE names another"
 		return nil, e
@@ -135,11 +162,11 @@ func (s *site) served(ctx context.Context) (bool, error) {
 	if s.server != nil {
 		return true, nil
 	}
-	id, err := engine.FindSystemJournal(ctx, s.db)
+	id, err := engine.FindSystemJournal(ctx, s.store)
 	if err != nil || id.IsZero() {
 		return false, err
 	}
-	row, err := s.db.Session(ctx, id)
+	row, err := s.store.Session(ctx, id)
 	return row.Live, err
 }
 
@@ -166,10 +193,10 @@ func (s *site) system(ctx context.Context, section string) (json.RawMessage, err
 	if s.server != nil {
 		return s.server.State(ctx, section)
 	}
-	id, err := engine.SystemJournal(ctx, s.db)
-	if err != nil {
+	id, err := engine.FindSystemJournal(ctx, s.store) // who looks makes none
+	if err != nil || id.IsZero() {
 		return nil, err
 	}
-	state, err := engine.SystemState(ctx, s.db, id)
+	state, err := engine.SystemState(ctx, s.store, id)
 	return state[section], err
 }
