@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/expr-lang/expr/vm"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/jsonx"
 )
 
 // What a condition may cost. The author of the file is trusted; the state, which
@@ -287,34 +287,7 @@ func decode(b json.RawMessage) (any, error) {
 	if v == nil {
 		return map[string]any{}, nil
 	}
-	return exact(v), nil
-}
-
-// exact replaces the numbers in v, in place where it can.
-func exact(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		s := v.String()
-		if i, err := strconv.ParseInt(s, 10, 64); err == nil {
-			return i
-		}
-		if !strings.ContainsAny(s, ".eE") {
-			return s
-		}
-		if f, err := strconv.ParseFloat(s, 64); err == nil {
-			return f
-		}
-		return s
-	case []any:
-		for i := range v {
-			v[i] = exact(v[i])
-		}
-	case map[string]any:
-		for k := range v {
-			v[k] = exact(v[k])
-		}
-	}
-	return v
+	return jsonx.Exact(v), nil
 }
 
 // kindOf names the Go type that a message ends with.

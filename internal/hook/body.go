@@ -6,8 +6,9 @@ import (
 	"errors"
 	"io"
 	"net/url"
-	"strconv"
 	"strings"
+
+	"github.com/stint-dev/stint/internal/jsonx"
 )
 
 // parse reads a body that is genuine into what expressions see as body:
@@ -71,33 +72,7 @@ func decode(body []byte) (any, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, refuse(badRequest, "send one value", "something follows the JSON value of the body, byte %d", dec.InputOffset())
 	}
-	return exact(v), nil
-}
-
-// exact replaces the numbers in v, in place where it can: whole ones of 64 bits by
-// integers, larger ones by the text of their digits, others by 64 bit floats, or by
-// text where they are too large for that. So no id is ever rounded.
-func exact(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		s := v.String()
-		if i, err := strconv.ParseInt(s, 10, 64); err == nil {
-			return i
-		}
-		if f, err := strconv.ParseFloat(s, 64); err == nil && strings.ContainsAny(s, ".eE") {
-			return f
-		}
-		return s
-	case []any:
-		for i := range v {
-			v[i] = exact(v[i])
-		}
-	case map[string]any:
-		for k := range v {
-			v[k] = exact(v[k])
-		}
-	}
-	return v
+	return jsonx.Exact(v), nil
 }
 
 // member returns a text below an object, "" where there is none.

@@ -45,7 +45,7 @@ func hookMutants() []mutant {
 			why:   "a captured request is taken again under another delivery id",
 			red:   by(pkg, "TestIDs|TestReplay"),
 		}, {
-			name: "hook-number-rounded", file: "internal/hook/body.go",
+			name: "hook-number-rounded", file: "internal/jsonx/exact.go",
 			edits: one("if i, err := strconv.ParseInt(s, 10, 64); err == nil {", "if i, err := strconv.ParseInt(s, 10, 64); err == nil && len(s) < 16 {"),
 			why:   "an id of 64 bits becomes that of something else",
 			red:   by(pkg, "TestNumbers|TestForms"),
