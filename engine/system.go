@@ -29,7 +29,7 @@ type System struct {
 	mu    sync.Mutex
 	state map[string]json.RawMessage // what all notes come to, by section
 	keys  map[[2]string]bool         // on their way into the store
-	since int                        // notes since the newest that has it; many, if it is not known
+	since int                        // notes since the newest that has all of it; many, if it is not known
 }
 
 // systemKey leads to the system journal of a store.
@@ -150,8 +150,9 @@ type Note struct {
 	Takes   *stint.Message  // the message that asked for it
 }
 
-// stateEvery is after how many notes without the state one has it again, so that
-// finding it stays quick.
+// stateEvery is after how many notes one has the state of all sections, so that finding it
+// stays quick. The others have their own section's: what changes often is not to write
+// again what does not.
 const stateEvery = 500
 
 // Record writes n and returns once it is durable. Several at once share commits. If ctx
@@ -209,12 +210,15 @@ func (s *System) add(ctx context.Context, n Note, d journal.Recorded) error {
 	if n.State != nil {
 		s.state[n.Section] = n.State
 	}
-	if s.since++; n.State != nil || s.since >= stateEvery && len(s.state) > 0 {
+	switch s.since++; {
+	case s.since >= stateEvery && len(s.state) > 0:
 		var err error
 		if body, err = json.Marshal(s.state); err != nil {
 			return stint.Internal.Errorf("system", "the state is no JSON: %v", err)
 		}
 		d.State, s.since = true, 0
+	case n.State != nil:
+		body, d.State, d.Section = n.State, true, n.Section
 	}
 	if m := n.Takes; m != nil {
 		if _, err := s.w.add(journal.Draft{Kind: stint.MessageTaken, Body: m.Body, Data: journal.Taken{ID: m.ID, Kind: m.Kind, From: m.From, At: m.At, Data: m.Data}}, m.ID); err != nil {
@@ -253,29 +257,44 @@ func SystemState(ctx context.Context, store interface {
 			return nil, err
 		}
 		for i := len(es) - 1; i >= 0; i-- {
-			d, err := journal.Decode[journal.Recorded](&es[i])
-			if err != nil {
-				return nil, err
+			if whole, err := stateIn(ctx, store, &es[i], state); err != nil || whole {
+				return state, err
 			}
-			if !d.State {
-				continue
-			}
-			body := es[i].Body
-			if !es[i].Blob.IsZero() {
-				if body, err = store.Blob(ctx, id, es[i].Blob); err != nil {
-					return nil, err
-				}
-			}
-			if err := json.Unmarshal(body, &state); err != nil {
-				return nil, stint.Corrupt.Errorf("system", "the state in entry %d cannot be read: %v", es[i].Seq, err)
-			}
-			return state, nil
 		}
 		if len(es) < stateEvery {
 			return state, nil
 		}
 		until = es[0].Seq - 1
 	}
+}
+
+// stateIn adds what a note says of sections of which no newer one said anything, and
+// reports whether that is all there is.
+func stateIn(ctx context.Context, blobs stint.Blobs, e *stint.Entry, state map[string]json.RawMessage) (whole bool, err error) {
+	d, err := journal.Decode[journal.Recorded](e)
+	if err != nil || !d.State || d.Section != "" && state[d.Section] != nil {
+		return false, err
+	}
+	body := e.Body
+	if !e.Blob.IsZero() {
+		if body, err = blobs.Blob(ctx, e.Session, e.Blob); err != nil {
+			return false, err
+		}
+	}
+	if d.Section != "" {
+		state[d.Section] = body
+		return false, nil
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(body, &all); err != nil {
+		return false, stint.Corrupt.Errorf("system", "the state in entry %d cannot be read: %v", e.Seq, err)
+	}
+	for section, raw := range all {
+		if state[section] == nil {
+			state[section] = raw
+		}
+	}
+	return true, nil
 }
 
 // SystemAnswer finds in entries of the system journal who sent a message, and what was

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -85,6 +87,70 @@ func TestSystem(t *testing.T) {
 		}
 		if err := sys.Record(ctx, engine.Note{What: "after it"}); err != nil {
 			t.Errorf("after a refusal: %v", err)
+		}
+		storetest.Check(t, store)
+	})
+}
+
+// The state is found again whatever was recorded since all of it was, and a section that
+// changes often does not have the others written with it.
+func TestSystemSections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, store := t.Context(), mem.New()
+		e, err := engine.New(ctx, store, engine.Options{Holder: "first"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close() //nolint:errcheck // the test ends
+		id, err := engine.SystemJournal(ctx, store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]json.RawMessage{}
+		big := json.RawMessage(`"` + strings.Repeat("x", 5000) + `"`)
+		rnd := rand.New(rand.NewPCG(1, 2))
+		for life := range 4 {
+			sys, err := e.System(ctx, func(error) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 400 {
+				n := engine.Note{What: "noted"}
+				switch k := rnd.IntN(10); {
+				case i == 10:
+					n.Section, n.State = "big", big
+				case k < 5:
+					n.Section, n.State = fmt.Sprint("s", k), json.RawMessage(fmt.Sprint(life*1000+i))
+				}
+				if n.State != nil {
+					want[n.Section] = n.State
+				}
+				if err := sys.Record(ctx, n); err != nil {
+					t.Fatal(err)
+				}
+				if i%97 != 0 {
+					continue
+				}
+				if got, err := engine.SystemState(ctx, store, id); err != nil || !reflect.DeepEqual(got, want) {
+					t.Fatalf("life %d, note %d: the state is %d sections, %v", life, i, len(got), err)
+				}
+			}
+			if err := sys.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		es, err := store.Entries(ctx, stint.Range{Session: id, Kinds: []stint.Kind{stint.SystemRecorded}, Limit: 10_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		large := 0
+		for i := range es {
+			if max(int64(len(es[i].Body)), es[i].Blob.Size) >= 5000 {
+				large++
+			}
+		}
+		if large > 4+8 { // four that changed it, and all of it at each beginning and every 500
+			t.Errorf("of %d notes %d have the large section", len(es), large)
 		}
 		storetest.Check(t, store)
 	})

@@ -239,14 +239,15 @@ type Output struct {
 // concerns the whole store.
 const systemTrigger = "system"
 
-// Recorded is the data of system.recorded. The body is a state, if State says so: JSON
-// that sums up everything recorded so far.
+// Recorded is the data of system.recorded. The body is a state, if State says so: what all
+// that was recorded of one section comes to, or without a Section an object of all.
 type Recorded struct {
-	What   string          `json:"what"` // such as schedule.paused or occurrence.missed
-	Name   string          `json:"name,omitempty"`
-	Reason string          `json:"reason,omitempty"`
-	Data   json.RawMessage `json:"data,omitempty"`
-	State  bool            `json:"state,omitempty"`
+	What    string          `json:"what"` // such as schedule.paused or occurrence.missed
+	Name    string          `json:"name,omitempty"`
+	Reason  string          `json:"reason,omitempty"`
+	Data    json.RawMessage `json:"data,omitempty"`
+	State   bool            `json:"state,omitempty"`
+	Section string          `json:"section,omitempty"`
 }
 
 // Command is the Data of a control message. Which members a kind reads is said at

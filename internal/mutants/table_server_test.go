@@ -5,6 +5,21 @@ func serverMutants() []mutant {
 	const pkg = "internal/server"
 	return []mutant{
 		{
+			name: "system-older-section", file: "engine/system.go",
+			edits: one("|| d.Section != \"\" && state[d.Section] != nil {", "{"),
+			why:   "what was said first of schedules or tokens counts again after a restart",
+			red:   by("engine", "TestSystemSections"),
+		}, {
+			name: "system-whole-over-newer", file: "engine/system.go",
+			edits: one("if state[section] == nil {", "if raw != nil {"),
+			why:   "what was said since all was written down is forgotten at a restart",
+			red:   by("engine", "TestSystemSections"),
+		}, {
+			name: "system-all-with-each-note", file: "engine/system.go",
+			edits: one("case s.since >= stateEvery && len(s.state) > 0:", "case n.State != nil || s.since >= stateEvery && len(s.state) > 0:"),
+			why:   "each notification writes the whole stint.yaml and all tokens again",
+			red:   by("engine", "TestSystemSections"),
+		}, {
 			name: "server-socket-for-everybody", file: pkg + "/listen.go",
 			edits: one("os.Chmod(from, 0o600)", "os.Chmod(from, 0o666)"),
 			why:   "every user of the machine is an administrator",
