@@ -16,11 +16,11 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-func main() { os.Exit(run(os.Args[1])) }
+func main() { os.Exit(run(context.Background(), os.Args[1])) }
 
-func run(name string) int {
+func run(ctx context.Context, name string) int {
 	if name == "mcp" {
-		return serve(os.Args[2], os.Args[3:])
+		return serve(ctx, os.Args[2], os.Args[3:])
 	}
 	in, err := io.ReadAll(os.Stdin)
 	var args struct {
@@ -103,7 +103,7 @@ func appendLine(path string, line []byte) error {
 
 // serve is a server of tools on the standard streams. That it was started, and with
 // what, is a line in a file.
-func serve(file string, args []string) int {
+func serve(ctx context.Context, file string, args []string) int {
 	if err := appendLine(file, fmt.Appendf(nil, "%q DEBUG=%s\n", args, os.Getenv("DEBUG"))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -113,7 +113,7 @@ func serve(file string, args []string) int {
 		func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "looked"}}}, nil
 		})
-	if err := s.Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+	if err := s.Run(ctx, &sdk.StdioTransport{}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
