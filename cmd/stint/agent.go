@@ -21,18 +21,10 @@ import (
 )
 
 func (a *app) agentCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use: "agent", Short: "Look at the agents of stint.yaml",
 		Example: "  stint agent ls\n  stint agent show triage\n  stint agent tools triage\n  stint agent validate",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownCommand(cmd, args)
-			}
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(a.agentListCommand(), a.agentShowCommand(), a.agentValidateCommand(), a.agentDiffCommand(), a.agentToolsCommand(), a.agentAcceptCommand())
-	return cmd
+	}, a.agentListCommand(), a.agentShowCommand(), a.agentValidateCommand(), a.agentDiffCommand(), a.agentToolsCommand(), a.agentAcceptCommand())
 }
 
 func (a *app) agentListCommand() *cobra.Command {

@@ -22,7 +22,7 @@ import (
 )
 
 func (a *app) contextCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use: "context", Short: "Name servers, and have commands ask one instead of a store here",
 		Long: `A context is a server with a name: its address, and where the token for it is. With
 --context NAME, STINT_CONTEXT, or once it is in use, commands that read sessions and give
@@ -30,15 +30,7 @@ orders ask that server; those that need the file of a store say so. STINT_SERVER
 STINT_TOKEN do without a context. Contexts are kept in contexts.json below
 $XDG_CONFIG_HOME/stint, without any token.`,
 		Example: "  stint context add prod https://stint.example.com --token ask\n  stint context use prod\n  stint ps\n  stint --context none ps",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownCommand(cmd, args)
-			}
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(a.contextListCommand(), a.contextAddCommand(), a.contextUseCommand(), a.contextRemoveCommand(), a.contextShowCommand())
-	return cmd
+	}, a.contextListCommand(), a.contextAddCommand(), a.contextUseCommand(), a.contextRemoveCommand(), a.contextShowCommand())
 }
 
 // contextItem is a context as JSON.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,17 +27,8 @@ import (
 )
 
 func (a *app) hookCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "hook", Short: "See webhooks and what came through them, try one, and deliver again",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownCommand(cmd, args)
-			}
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(a.hookListCommand(), a.hookDeliveriesCommand(), a.hookShowCommand(), a.hookTestCommand(), a.hookRedeliverCommand())
-	return cmd
+	return group(&cobra.Command{Use: "hook", Short: "See webhooks and what came through them, try one, and deliver again"},
+		a.hookListCommand(), a.hookDeliveriesCommand(), a.hookShowCommand(), a.hookTestCommand(), a.hookRedeliverCommand())
 }
 
 // hookItem is a hook as JSON: what the API says of it, and how it stands for who looks
@@ -93,17 +85,6 @@ func (a *app) hookList(ctx context.Context) error {
 	for _, name := range here.broken("hooks") {
 		items = append(items, hookItem{HookDoc: api.NewHook(hook.Definition{Name: name}), Status: hookWrong, Detail: here.bad["hooks."+name].Error()})
 	}
-	if a.json {
-		return a.printJSON(struct {
-			Schema view.Schema `json:"schema"`
-			Now    time.Time   `json:"now"`
-			Items  []hookItem  `json:"items"`
-		}{api.SchemaHooks, time.Now().UTC().Truncate(time.Microsecond), items})
-	}
-	if len(items) == 0 {
-		a.printf("There are no hooks. docs/hooks.md says how stint.yaml has them.\n")
-		return nil
-	}
 	rows := make([][]string, 0, len(items))
 	for _, it := range items {
 		last := "-"
@@ -112,7 +93,15 @@ func (a *app) hookList(ctx context.Context) error {
 		}
 		rows = append(rows, []string{it.Name, it.Status, string(it.Scheme), it.Agent, it.Path, last})
 	}
-	return view.WriteTable(a.out, a.style(), []string{"HOOK", "STATUS", "SCHEME", "AGENT", "PATH", "LAST"}, rows)
+	return a.printTable(table{
+		doc: struct {
+			Schema view.Schema `json:"schema"`
+			Now    time.Time   `json:"now"`
+			Items  []hookItem  `json:"items"`
+		}{api.SchemaHooks, time.Now().UTC().Truncate(time.Microsecond), items},
+		none:  "There are no hooks. docs/hooks.md says how stint.yaml has them.",
+		heads: []string{"HOOK", "STATUS", "SCHEME", "AGENT", "PATH", "LAST"}, rows: rows,
+	})
 }
 
 // digits is a number as text; empty: there is none.
@@ -124,22 +113,13 @@ func digits(n *int64) string {
 }
 
 func (a *app) hookDeliveriesCommand() *cobra.Command {
-	var limit int
-	cmd := &cobra.Command{
+	return counting(&cobra.Command{
 		Use: "deliveries HOOK", Short: "List what came through a hook, newest first",
 		Long: `List the genuine deliveries of a hook of the last 30 days, newest first, with what became of
 each. What was refused is counted by the server and in its log: whoever sent it is not known.`,
 		Example: "  stint hook deliveries issues\n  stint hook deliveries issues -n 100 --json",
 		Args:    exactly(1, "one hook"), ValidArgsFunction: a.completeHooks,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if limit < 1 || limit > 1000 {
-				return usage(fmt.Errorf("--count is from 1 to 1000, not %d", limit))
-			}
-			return a.hookDeliveries(cmd.Context(), args[0], limit)
-		},
-	}
-	cmd.Flags().IntVarP(&limit, "count", "n", 20, "how many")
-	return cmd
+	}, func(ctx context.Context, args []string, n int) error { return a.hookDeliveries(ctx, args[0], n) })
 }
 
 func (a *app) hookDeliveries(ctx context.Context, name string, limit int) error {
@@ -155,30 +135,23 @@ func (a *app) hookDeliveries(ctx context.Context, name string, limit int) error 
 	if len(items) == 0 && !a.hasHook(s, name) {
 		return noHook(name)
 	}
+	doc := struct {
+		Schema view.Schema         `json:"schema"`
+		Hook   string              `json:"hook"`
+		Items  []trigger.Delivered `json:"items"`
+	}{api.SchemaDeliveries, name, append([]trigger.Delivered{}, items...)}
 	if a.json {
-		return a.printJSON(struct {
-			Schema view.Schema         `json:"schema"`
-			Hook   string              `json:"hook"`
-			Items  []trigger.Delivered `json:"items"`
-		}{api.SchemaDeliveries, name, append([]trigger.Delivered{}, items...)})
-	}
-	if len(items) == 0 {
-		a.printf("Nothing came through %s within 30 days.\n", name)
-		return nil
+		return a.printJSON(doc) // it names sessions as the ledger does
 	}
 	rows := make([][]string, 0, len(items))
 	for _, o := range items {
-		session := "-"
-		if !o.Session.IsZero() {
-			row, err := s.store.Session(ctx, o.Session)
-			if err != nil && stint.CodeOf(err) != stint.NotFound {
-				return err
-			}
-			session = row.Short
+		row, err := s.session(ctx, o.Session)
+		if err != nil {
+			return err
 		}
-		rows = append(rows, []string{o.At.Local().Format(time.DateTime), string(o.Result), o.Event, o.Key, session, o.Reason, o.ID})
+		rows = append(rows, []string{o.At.Local().Format(time.DateTime), string(o.Result), o.Event, o.Key, cmp.Or(row.Short, "-"), o.Reason, o.ID})
 	}
-	return view.WriteTable(a.out, a.style(), []string{"CAME", "RESULT", "EVENT", "KEY", "SESSION", "WHY", "ID"}, rows)
+	return a.printTable(table{none: "Nothing came through " + name + " within 30 days.", heads: []string{"CAME", "RESULT", "EVENT", "KEY", "SESSION", "WHY", "ID"}, rows: rows})
 }
 
 // hasHook reports whether there may be a hook of that name: the stint.yaml here has it,

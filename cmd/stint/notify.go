@@ -12,21 +12,11 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/notify"
 	"github.com/stint-dev/stint/internal/server"
-	"github.com/stint-dev/stint/internal/view"
 )
 
 func (a *app) notifyCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "notify", Short: "See endpoints that are told what happens, and let one that is paused go on",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownCommand(cmd, args)
-			}
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(a.notifyListCommand(), a.notifyHistoryCommand(), a.notifyResumeCommand())
-	return cmd
+	return group(&cobra.Command{Use: "notify", Short: "See endpoints that are told what happens, and let one that is paused go on"},
+		a.notifyListCommand(), a.notifyHistoryCommand(), a.notifyResumeCommand())
 }
 
 // endpointStatus is how an endpoint does, in a word.
@@ -66,16 +56,6 @@ func (a *app) notifyList(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(struct {
-			Schema string          `json:"schema"`
-			Items  []notify.Status `json:"items"`
-		}{"stint.endpoint.list/1", append([]notify.Status{}, items...)})
-	}
-	if len(items) == 0 {
-		a.printf("There are no endpoints. docs/notify.md says how stint.yaml has them.\n")
-		return nil
-	}
 	rows := make([][]string, 0, len(items))
 	for _, it := range items {
 		why := ""
@@ -87,24 +67,22 @@ func (a *app) notifyList(ctx context.Context) error {
 		}
 		rows = append(rows, []string{it.Name, endpointStatus(it), fmt.Sprint(len(it.Pending)), why})
 	}
-	return view.WriteTable(a.out, a.style(), []string{"ENDPOINT", "STATUS", "PENDING", "WHY"}, rows)
+	return a.printTable(table{
+		doc: struct {
+			Schema string          `json:"schema"`
+			Items  []notify.Status `json:"items"`
+		}{"stint.endpoint.list/1", append([]notify.Status{}, items...)},
+		none:  "There are no endpoints. docs/notify.md says how stint.yaml has them.",
+		heads: []string{"ENDPOINT", "STATUS", "PENDING", "WHY"}, rows: rows,
+	})
 }
 
 func (a *app) notifyHistoryCommand() *cobra.Command {
-	var limit int
-	cmd := &cobra.Command{
+	return counting(&cobra.Command{
 		Use: "history ENDPOINT", Short: "Show what an endpoint was told within 30 days, newest first",
 		Example: "  stint notify history pager\n  stint notify history pager -n 100 --json",
 		Args:    exactly(1, "one endpoint"), ValidArgsFunction: a.completeEndpoints,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if limit < 1 || limit > 1000 {
-				return usage(fmt.Errorf("--count is from 1 to 1000, not %d", limit))
-			}
-			return a.notifyHistory(cmd.Context(), args[0], limit)
-		},
-	}
-	cmd.Flags().IntVarP(&limit, "count", "n", 20, "how many")
-	return cmd
+	}, func(ctx context.Context, args []string, n int) error { return a.notifyHistory(ctx, args[0], n) })
 }
 
 func (a *app) notifyHistory(ctx context.Context, name string, limit int) error {
@@ -127,19 +105,15 @@ func (a *app) notifyHistory(ctx context.Context, name string, limit int) error {
 			Items    []notify.Sent `json:"items"`
 		}{"stint.notification.list/1", name, append([]notify.Sent{}, items...)})
 	}
-	if len(items) == 0 {
-		a.printf("%s was told nothing within 30 days.\n", name)
-		return nil
-	}
 	rows := make([][]string, 0, len(items))
 	for _, it := range items {
-		row, err := s.store.Session(ctx, it.Session)
-		if err != nil && stint.CodeOf(err) != stint.NotFound {
+		row, err := s.session(ctx, it.Session)
+		if err != nil {
 			return err
 		}
 		rows = append(rows, []string{it.At.Local().Format(time.DateTime), string(it.Event), row.Short, strings.ReplaceAll(string(it.Result), "_", " "), fmt.Sprint(it.Attempts), it.Error})
 	}
-	return view.WriteTable(a.out, a.style(), []string{"AT", "EVENT", "SESSION", "RESULT", "ATTEMPTS", "WHY"}, rows)
+	return a.printTable(table{none: name + " was told nothing within 30 days.", heads: []string{"AT", "EVENT", "SESSION", "RESULT", "ATTEMPTS", "WHY"}, rows: rows})
 }
 
 // hasEndpoint is [stint.NotFound] if the store knows no such endpoint.
@@ -188,21 +162,17 @@ func (a *app) notifyResume(ctx context.Context, name, reason string) error {
 }
 
 func (a *app) completeEndpoints(cmd *cobra.Command, args []string, prefix string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
-	defer cancel()
-	s, err := a.reach(ctx, false)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer s.store.Close()
-	all, _ := a.endpoints(ctx, s) // none are offered then
-	for _, it := range all {
-		if strings.HasPrefix(it.Name, prefix) {
-			out = append(out, cobra.CompletionWithDesc(it.Name, endpointStatus(it)))
+	a.atStore(cmd, func(ctx context.Context, s *site) error {
+		if len(args) > 0 {
+			return nil
 		}
-	}
+		all, err := a.endpoints(ctx, s)
+		for _, it := range all {
+			if strings.HasPrefix(it.Name, prefix) {
+				out = append(out, cobra.CompletionWithDesc(it.Name, endpointStatus(it)))
+			}
+		}
+		return err
+	})
 	return out, cobra.ShellCompDirectiveNoFileComp
 }

@@ -13,18 +13,8 @@ import (
 )
 
 func (a *app) scheduleCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "schedule", Short: "See schedules, pause and fire them, and show when one would fire",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownCommand(cmd, args)
-			}
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(a.scheduleListCommand(), a.scheduleHistoryCommand(), a.scheduleNextCommand(), a.scheduleBackfillCommand(), a.scheduleImportCommand())
-	cmd.AddCommand(a.scheduleOrderCommands()...)
-	return cmd
+	return group(&cobra.Command{Use: "schedule", Short: "See schedules, pause and fire them, and show when one would fire"},
+		append(a.scheduleOrderCommands(), a.scheduleListCommand(), a.scheduleHistoryCommand(), a.scheduleNextCommand(), a.scheduleBackfillCommand(), a.scheduleImportCommand())...)
 }
 
 // nextOptions are the flags of stint schedule next.

@@ -136,22 +136,20 @@ func (a *app) scheduleList(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(struct {
-			Schema view.Schema    `json:"schema"`
-			Now    time.Time      `json:"now"`
-			Items  []scheduleItem `json:"items"`
-		}{api.SchemaSchedules, time.Now().UTC().Truncate(time.Microsecond), append([]scheduleItem{}, items...)})
-	}
-	if len(items) == 0 {
-		a.printf("There are no schedules. docs/schedules.md says how stint.yaml has them.\n")
-		return nil
-	}
 	rows := make([][]string, 0, len(items))
 	for _, it := range items {
 		rows = append(rows, []string{it.Name, it.Status, nextWords(it), lastWords(it.Last), it.Agent, it.Words})
 	}
-	if err := view.WriteTable(a.out, a.style(), []string{"SCHEDULE", "STATUS", "NEXT", "LAST", "AGENT", "TIMES"}, rows); err != nil {
+	err = a.printTable(table{
+		doc: struct {
+			Schema view.Schema    `json:"schema"`
+			Now    time.Time      `json:"now"`
+			Items  []scheduleItem `json:"items"`
+		}{api.SchemaSchedules, time.Now().UTC().Truncate(time.Microsecond), append([]scheduleItem{}, items...)},
+		none:  "There are no schedules. docs/schedules.md says how stint.yaml has them.",
+		heads: []string{"SCHEDULE", "STATUS", "NEXT", "LAST", "AGENT", "TIMES"}, rows: rows,
+	})
+	if err != nil || a.json || len(items) == 0 {
 		return err
 	}
 	return a.noteUnserved(ctx, s, "nothing fires until one does")
@@ -183,23 +181,14 @@ type historyItem struct {
 }
 
 func (a *app) scheduleHistoryCommand() *cobra.Command {
-	var limit int
-	cmd := &cobra.Command{
+	return counting(&cobra.Command{
 		Use: "history NAME", Short: "Show what became of each time of a schedule, newest first",
 		Long: `Show the ledger of a schedule. Every time that it was due is in exactly one line: it
 ran, and led to a session; it was skipped, as its policy says; or it was missed, and
 why. A long time without a server is one line.`,
 		Example: "  stint schedule history nightly\n  stint schedule history nightly -n 100 --json",
 		Args:    exactly(1, "one schedule"), ValidArgsFunction: a.completeSchedules,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if limit < 1 || limit > 1000 {
-				return usage(fmt.Errorf("--count is from 1 to 1000, not %d", limit))
-			}
-			return a.scheduleHistory(cmd.Context(), args[0], limit)
-		},
-	}
-	cmd.Flags().IntVarP(&limit, "count", "n", 20, "how many lines")
-	return cmd
+	}, func(ctx context.Context, args []string, n int) error { return a.scheduleHistory(ctx, args[0], n) })
 }
 
 func (a *app) scheduleHistory(ctx context.Context, name string, limit int) error {
@@ -217,32 +206,25 @@ func (a *app) scheduleHistory(ctx context.Context, name string, limit int) error
 	}
 	items := []historyItem{}
 	for _, o := range lines {
-		it := historyItem{Occurrence: o}
-		if !o.Session.IsZero() {
-			row, err := s.store.Session(ctx, o.Session)
-			if err != nil && stint.CodeOf(err) != stint.NotFound {
-				return err
-			}
-			it.Status, it.Short = row.Session.Status, row.Short
+		row, err := s.session(ctx, o.Session)
+		if err != nil {
+			return err
 		}
-		items = append(items, it)
-	}
-	if a.json {
-		return a.printJSON(struct {
-			Schema   view.Schema   `json:"schema"`
-			Schedule string        `json:"schedule"`
-			Items    []historyItem `json:"items"`
-		}{api.SchemaOccurrences, name, items})
-	}
-	if len(items) == 0 {
-		a.printf("Nothing came of %s yet.\n", name)
-		return nil
+		items = append(items, historyItem{Occurrence: o, Status: row.Session.Status, Short: row.Short})
 	}
 	rows := make([][]string, 0, len(items))
 	for _, it := range items {
 		rows = append(rows, []string{dueWords(it.Occurrence), string(it.Outcome), whyWords(it.Occurrence), it.Short, string(it.Status)})
 	}
-	return view.WriteTable(a.out, a.style(), []string{"DUE", "OUTCOME", "WHY", "SESSION", "STATUS"}, rows)
+	return a.printTable(table{
+		doc: struct {
+			Schema   view.Schema   `json:"schema"`
+			Schedule string        `json:"schedule"`
+			Items    []historyItem `json:"items"`
+		}{api.SchemaOccurrences, name, items},
+		none:  "Nothing came of " + name + " yet.",
+		heads: []string{"DUE", "OUTCOME", "WHY", "SESSION", "STATUS"}, rows: rows,
+	})
 }
 
 func dueWords(o trigger.Occurrence) string {
@@ -286,22 +268,18 @@ func (a *app) schedule(ctx context.Context, s *site, name string) (scheduleItem,
 }
 
 func (a *app) completeSchedules(cmd *cobra.Command, args []string, prefix string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
-	defer cancel()
-	s, err := a.reach(ctx, false)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer s.store.Close()
-	all, _ := a.schedules(ctx, s) // none are offered then
-	for _, it := range all {
-		if strings.HasPrefix(it.Name, prefix) {
-			out = append(out, cobra.CompletionWithDesc(it.Name, it.Words))
+	a.atStore(cmd, func(ctx context.Context, s *site) error {
+		if len(args) > 0 {
+			return nil
 		}
-	}
+		all, err := a.schedules(ctx, s)
+		for _, it := range all {
+			if strings.HasPrefix(it.Name, prefix) {
+				out = append(out, cobra.CompletionWithDesc(it.Name, it.Words))
+			}
+		}
+		return err
+	})
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 

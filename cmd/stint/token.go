@@ -19,20 +19,12 @@ import (
 )
 
 func (a *app) tokenCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use: "token", Short: "Make, list and revoke the tokens of a server",
 		Long: `A token lets a program or a person into the server: see docs/access.md. It is shown
 once; the store has its hash. These commands work through the store, with or without a
 server, or through the server that --context names.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownCommand(cmd, args)
-			}
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
-	return cmd
+	}, a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
 }
 
 // tokenOptions are the flags of stint token create.
@@ -162,16 +154,6 @@ func (a *app) tokenList(ctx context.Context, all bool) error {
 			items = append(items, it)
 		}
 	}
-	if a.json {
-		return a.printJSON(struct {
-			Schema view.Schema `json:"schema"`
-			Items  []api.Token `json:"items"`
-		}{api.SchemaTokens, items})
-	}
-	if len(items) == 0 {
-		a.printf("%s\n  stint token create --role admin NAME makes one\n", noTokens(list))
-		return nil
-	}
 	rows := make([][]string, 0, len(items))
 	for _, it := range items {
 		used := "never"
@@ -181,7 +163,14 @@ func (a *app) tokenList(ctx context.Context, all bool) error {
 		may := powers(access.Token{Role: it.Role, Scopes: it.Scopes})
 		rows = append(rows, []string{it.ID, it.Name, string(it.Kind), may, it.Status, it.Expires.Local().Format(time.DateOnly), used})
 	}
-	return view.WriteTable(a.out, a.style(), []string{"ID", "NAME", "KIND", "MAY", "STATUS", "EXPIRES", "USED"}, rows)
+	return a.printTable(table{
+		doc: struct {
+			Schema view.Schema `json:"schema"`
+			Items  []api.Token `json:"items"`
+		}{api.SchemaTokens, items},
+		none:  noTokens(list) + "\n  stint token create --role admin NAME makes one",
+		heads: []string{"ID", "NAME", "KIND", "MAY", "STATUS", "EXPIRES", "USED"}, rows: rows,
+	})
 }
 
 // noTokens says that no token is good, of those that are remembered.
