@@ -45,9 +45,14 @@ func storeMutants() []mutant {
 			red:   by("store/sqlite", "TestContract/Lease|Append"),
 		}, {
 			name: "sqlite-message-taken-twice", file: "store/sqlite/batch.go",
-			edits: one("WHERE sid = ? AND msg = ? AND taken IS NULL", "WHERE sid = ? AND msg = ?"),
+			edits: one("WHERE sid = +? AND msg = +? AND taken IS NULL", "WHERE sid = ? AND msg = ?"),
 			why:   "two attempts act on one message",
 			red:   by("store/sqlite", "TestContract/Send"),
+		}, {
+			name: "sqlite-prepared-at-each-run", file: "store/sqlite/batch.go",
+			edits: one("WHERE sid = +? AND msg = +? AND taken", "WHERE sid = ? AND msg = ? AND taken"),
+			why:   "a statement is prepared anew for each message, which takes longer than to run it",
+			red:   by("store/sqlite", "TestPreparedOnce"),
 		}, {
 			name: "sqlite-newer-schema-is-written", file: "store/sqlite/schema.go",
 			edits: one("case version > schemaVersion():", "case version < 0:"),

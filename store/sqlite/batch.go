@@ -39,7 +39,7 @@ func (w *writer) check(o *op, h *held, last stint.Seq) error {
 		}
 	}
 	for _, m := range b.Taken {
-		found, err := one(w.c, "SELECT 1 FROM inbox WHERE sid = ? AND msg = ? AND taken IS NULL", func(*sqlite.Stmt) {}, h.sid, m)
+		found, err := one(w.c, "SELECT 1 FROM inbox WHERE sid = +? AND msg = +? AND taken IS NULL", func(*sqlite.Stmt) {}, h.sid, m)
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (w *writer) check(o *op, h *held, last stint.Seq) error {
 // key returns who has k, unless it may be forgotten.
 func (w *writer) key(k *stint.Key, now int64) (old stint.Key, found bool, err error) {
 	old = stint.Key{Scope: k.Scope, Name: k.Name}
-	found, err = one(w.c, "SELECT digest, ref FROM keys WHERE scope = ? AND name = ? AND (expires = 0 OR expires > ?+0)", func(st *sqlite.Stmt) {
+	found, err = one(w.c, "SELECT digest, ref FROM keys WHERE scope = ? AND name = ? AND (expires = 0 OR expires > +?)", func(st *sqlite.Stmt) {
 		st.ColumnBytes(0, old.Digest[:])
 		old.Ref = st.ColumnText(1)
 	}, k.Scope, k.Name, now)

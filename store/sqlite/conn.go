@@ -52,7 +52,10 @@ func pragma(c *sqlite.Conn, p string) error {
 	return err
 }
 
-// prepare returns the connection's statement for q, bound to args.
+// prepare returns the connection's statement for q, bound to args. SQLite prepares a
+// statement again, which takes longer than to run it, whenever a value is bound that its
+// plan could depend on: a parameter in a join, in a WHERE that a partial index could serve,
+// or as a LIMIT. Such a one is written as +?, on which no plan depends.
 func prepare(c *sqlite.Conn, q string, args []any) (*sqlite.Stmt, error) {
 	st, err := c.Prepare(q)
 	if err != nil {

@@ -112,7 +112,7 @@ func (w *walk) anchors(after, until int64, last bool) error {
 	if last {
 		q.WriteString(" DESC")
 	}
-	q.WriteString(" LIMIT ?+0")
+	q.WriteString(" LIMIT +?")
 	err := each(w.c, q.String(), func(st *sqlite.Stmt) error {
 		e, err := w.rows.entry(w.c, st, w.id)
 		w.all = append(w.all, e)
@@ -132,7 +132,7 @@ func (w *walk) back(after, until int64, most int) error {
 	id := w.last
 	if until < w.head {
 		// The first anchor at or after until is at most 64 entries away.
-		if _, err := one(w.c, "SELECT id FROM journal WHERE sid = ?+0 AND seq >= ?+0 AND "+sqlAnchor+" ORDER BY seq LIMIT 1",
+		if _, err := one(w.c, "SELECT id FROM journal WHERE sid = +? AND seq >= +? AND "+sqlAnchor+" ORDER BY seq LIMIT 1",
 			func(st *sqlite.Stmt) { id = st.ColumnInt64(0) }, w.sid, until); err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 //
 // Columns are those of [rows.entry]; 17 is prev.
 const sqlFeed = `SELECT j.seq, j.kind, j.epoch, j.line, j.loop, j.attempt, j.step, j.sub, j.ts, j.actor, j.cause, j.v, j.seal, j.data, j.body, j.blob, j.erased, j.prev,
-	j.id, s.id, s.trigger FROM journal j LEFT JOIN sessions s ON s.sid = j.sid WHERE j.id > ? ORDER BY j.id LIMIT ?+0`
+	j.id, s.id, s.trigger FROM journal j LEFT JOIN sessions s ON s.sid = j.sid WHERE j.id > ? ORDER BY j.id LIMIT +?`
 
 // Feed implements [stint.Watcher].
 func (s *Store) Feed(ctx context.Context, after string, limit int) (entries []stint.Entry, cursors []string, err error) {

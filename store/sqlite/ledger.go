@@ -47,9 +47,7 @@ func textOrNull(b []byte) any {
 // dropKeys forgets up to n keys that may be, and their lines.
 func (w *writer) dropKeys(n int) error {
 	var gone []stint.Key
-	// A limit or a bound of a partial index that is a parameter alone is looked at when the
-	// statement is prepared, which SQLite then does again at each run; ?+0 is not.
-	if err := each(w.c, "SELECT scope, name FROM keys WHERE expires > 0 AND expires < ?+0 ORDER BY expires LIMIT ?+0", func(st *sqlite.Stmt) error {
+	if err := each(w.c, "SELECT scope, name FROM keys WHERE expires > 0 AND expires < +? ORDER BY expires LIMIT +?", func(st *sqlite.Stmt) error {
 		gone = append(gone, stint.Key{Scope: st.ColumnText(0), Name: st.ColumnText(1)})
 		return nil
 	}, micros(clock()), n); err != nil {
@@ -87,15 +85,15 @@ func (s *Store) Keys(ctx context.Context, like stint.Key, limit int) ([]stint.Ke
 		now := micros(clock())
 		if like.Source == "" {
 			return each(c, `SELECT k.name, k.digest, k.ref, k.expires, l.source, l.at, l.note, l.body FROM keys k LEFT JOIN ledger l ON l.scope = k.scope AND l.name = k.name
-				WHERE k.scope = ? AND k.name = ? AND (k.expires = 0 OR k.expires > ?+0)`, add, like.Scope, like.Name, now)
+				WHERE k.scope = +? AND k.name = +? AND (k.expires = 0 OR k.expires > +?)`, add, like.Scope, like.Name, now)
 		}
 		before, name := int64(math.MaxInt64), ""
 		if !like.At.IsZero() {
 			before, name = micros(like.At), like.Name
 		}
 		return each(c, `SELECT k.name, k.digest, k.ref, k.expires, l.source, l.at, l.note, NULL FROM ledger l JOIN keys k ON k.scope = l.scope AND k.name = l.name
-			WHERE l.scope = ? AND l.source = ? AND (l.at, l.name) < (?, ?) AND (k.expires = 0 OR k.expires > ?+0)
-			ORDER BY l.at DESC, l.name DESC LIMIT ?+0`, add, like.Scope, like.Source, before, name, now, limit)
+			WHERE l.scope = +? AND l.source = +? AND (l.at, l.name) < (+?, +?) AND (k.expires = 0 OR k.expires > +?)
+			ORDER BY l.at DESC, l.name DESC LIMIT +?`, add, like.Scope, like.Source, before, name, now, limit)
 	})
 	return got, err
 }

@@ -84,7 +84,7 @@ func byCount(c *sqlite.Conn, labels map[string]string) (names []string, rare boo
 	least := maxLabelled
 	for i, name := range names {
 		n := 0
-		if _, err := one(c, "SELECT count(*) FROM (SELECT 1 FROM labels WHERE key = ? AND value = ? LIMIT ?+0)",
+		if _, err := one(c, "SELECT count(*) FROM (SELECT 1 FROM labels WHERE key = ? AND value = ? LIMIT +?)",
 			func(st *sqlite.Stmt) { n = st.ColumnInt(0) }, name, labels[name], maxLabelled); err != nil {
 			return nil, false, err
 		}
@@ -165,7 +165,7 @@ func (s *Store) listing(c *sqlite.Conn, f *stint.Filter, now int64, lives map[st
 	if len(w.terms) > 0 {
 		q += "WHERE " + strings.Join(w.terms, " AND ")
 	}
-	return q + " ORDER BY " + by.id + " DESC LIMIT ?+0", append(append(by.args, w.args...), cmp.Or(f.Limit, defaultLimit)), nil
+	return q + " ORDER BY " + by.id + " DESC LIMIT +?", append(append(by.args, w.args...), cmp.Or(f.Limit, defaultLimit)), nil
 }
 
 // maxFew is how many sessions are sorted to save reading all others.
@@ -185,7 +185,7 @@ func fewCreated(c *sqlite.Conn, f *stint.Filter) (bool, error) {
 	if !f.Before.IsZero() {
 		before = micros(f.Before)
 	}
-	_, err := one(c, "SELECT count(*) FROM (SELECT 1 FROM sessions WHERE created >= ? AND created < ? LIMIT ?+0)",
+	_, err := one(c, "SELECT count(*) FROM (SELECT 1 FROM sessions WHERE created >= ? AND created < ? LIMIT +?)",
 		func(st *sqlite.Stmt) { n = st.ColumnInt(0) }, since, before, maxFew)
 	return n < maxFew, err
 }

@@ -53,10 +53,7 @@ const sqlRowColumns = `SELECT s.id, s.short, s.name, s.agent, s.status, s.create
 // that: see [damage].
 const sqlJoins = `LEFT JOIN heads h ON h.sid = s.sid LEFT JOIN families f ON f.fid = s.fid LEFT JOIN leases l ON l.sid = s.sid `
 
-// sqlSid is the number of a session. Where a parameter is compared in a WHERE that a
-// partial index could serve, SQLite prepares the statement again with each value that
-// is bound to it, which takes longer than the statement; so none is compared there
-// as it is.
+// sqlSid is the number of a session.
 const sqlSid = "(SELECT sid FROM sessions WHERE id = ?)"
 
 // session returns one row.
@@ -169,7 +166,7 @@ func (s *Store) Inbox(ctx context.Context, id stint.ID) (all []stint.Message, er
 func (s *Store) Unread(ctx context.Context, holder string) (ids []stint.ID, err error) {
 	err = s.read(ctx, "unread", func(c *sqlite.Conn) error {
 		return each(c, `SELECT s.id FROM leases l CROSS JOIN sessions s ON s.sid = l.sid
-			WHERE l.holder = ?||'' AND EXISTS (SELECT 1 FROM inbox i WHERE i.sid = l.sid AND i.taken IS NULL)`, func(st *sqlite.Stmt) error {
+			WHERE l.holder = +? AND EXISTS (SELECT 1 FROM inbox i WHERE i.sid = l.sid AND i.taken IS NULL)`, func(st *sqlite.Stmt) error {
 			id, err := stint.ParseID(st.ColumnText(0))
 			ids = append(ids, id)
 			return err

@@ -39,7 +39,7 @@ func digestOf(id stint.ID, m *stint.Message) (sum [32]byte) {
 func (w *writer) send(o *op) error {
 	id, m := o.lease.Session, &o.msg
 	var sid, status, wakes int64
-	found, err := one(w.c, `SELECT s.sid, s.status, h.wakes FROM sessions s JOIN heads h ON h.sid = s.sid WHERE s.id = ?`, func(st *sqlite.Stmt) {
+	found, err := one(w.c, `SELECT s.sid, s.status, h.wakes FROM sessions s JOIN heads h ON h.sid = s.sid WHERE s.id = +?`, func(st *sqlite.Stmt) {
 		sid, status, wakes = st.ColumnInt64(0), st.ColumnInt64(1), st.ColumnInt64(2)
 	}, id.String())
 	if err != nil {

@@ -373,7 +373,7 @@ func (w *writer) label(s *stint.Session) error {
 // before. It comes before the fold is written, which says what they were.
 func (w *writer) relabel(sid int64, s *stint.Session) error {
 	was := map[string]string{}
-	if err := each(w.c, "SELECT e.key, e.value FROM sessions s, json_each(s.fold, '$.labels') e WHERE s.sid = ?", func(st *sqlite.Stmt) error {
+	if err := each(w.c, "SELECT e.key, e.value FROM sessions s, json_each(s.fold, '$.labels') e WHERE s.sid = +?", func(st *sqlite.Stmt) error {
 		was[st.ColumnText(0)] = st.ColumnText(1)
 		return nil
 	}, sid); err != nil || maps.Equal(was, s.Labels) {
@@ -391,7 +391,7 @@ func (w *writer) relabel(sid int64, s *stint.Session) error {
 // messages wake it.
 func (w *writer) ready(sid int64, s *stint.Session) error {
 	wakes, woken := wakesOf(s), false
-	err := each(w.c, "SELECT kind FROM inbox WHERE sid = ? AND taken IS NULL", func(st *sqlite.Stmt) error {
+	err := each(w.c, "SELECT kind FROM inbox WHERE sid = +? AND taken IS NULL", func(st *sqlite.Stmt) error {
 		woken = woken || wokenBy(wakes, st.ColumnInt64(0))
 		return nil
 	}, sid)
