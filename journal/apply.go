@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"maps"
 	"time"
 
 	"github.com/stint-dev/stint"
@@ -261,6 +262,9 @@ func illegal(s *stint.Session, e *stint.Entry, format string, args ...any) error
 
 func created(s *stint.Session, e *stint.Entry, d Created) {
 	d.Limits.Deadline, d.Trigger.Due = micro(d.Limits.Deadline), micro(d.Trigger.Due)
+	if d.Labels = maps.Clone(d.Labels); len(d.Labels) == 0 { // they may be the caller's
+		d.Labels = nil
+	}
 	*s = stint.Session{
 		ID: e.Session, Epoch: e.Epoch, Family: d.Family, Name: d.Name, Agent: d.Agent, Trigger: d.Trigger, Parent: d.Parent,
 		Labels: d.Labels, Limits: d.Limits, Status: stint.Pending, Created: e.At,

@@ -1,8 +1,13 @@
 package journal
 
 import (
+	"bytes"
+	"encoding/hex"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/stint-dev/stint"
 )
@@ -10,6 +15,57 @@ import (
 // appendJSON writes what encoding/json would, see TestHandWrittenJSON.
 func (d LoopStarted) appendJSON(b []byte) []byte {
 	return append(appendString(append(b, `{"why":`...), d.Why), '}')
+}
+
+func (d Created) appendJSON(b []byte) []byte {
+	b = appendID(append(b, `{"family":`...), d.Family)
+	b = appendString(append(b, `,"name":`...), d.Name)
+	b = appendString(append(b, `,"agent":{"name":`...), d.Agent.Name)
+	b = appendString(append(b, `,"runtime":`...), d.Agent.Runtime)
+	b = append(appendHash(append(b, `,"pin":`...), d.Agent.Pin), '}')
+	if len(d.Config) > 0 {
+		b = append(append(b, `,"config":`...), d.Config...)
+	}
+	b = appendString(append(b, `,"trigger":{"kind":`...), d.Trigger.Kind)
+	if d.Trigger.Ref != "" {
+		b = appendString(append(b, `,"ref":`...), d.Trigger.Ref)
+	}
+	if !d.Trigger.Due.IsZero() {
+		b = appendTime(append(b, `,"due":`...), d.Trigger.Due)
+	}
+	b = append(b, '}')
+	if d.Parent != (stint.Parent{}) {
+		b = d.appendParent(append(b, `,"parent":`...))
+	}
+	if len(d.Labels) > 0 {
+		sep := `,"labels":{`
+		for _, k := range slices.Sorted(maps.Keys(d.Labels)) {
+			b = appendString(append(appendString(append(b, sep...), k), ':'), d.Labels[k])
+			sep = ","
+		}
+		b = append(b, '}')
+	}
+	return append(appendLimits(append(b, `,"limits":`...), d.Limits), '}')
+}
+
+func (d Created) appendParent(b []byte) []byte {
+	p := d.Parent
+	b = appendID(append(b, `{"session":`...), p.Session)
+	b = strconv.AppendInt(append(b, `,"seq":`...), int64(p.Seq), 10)
+	b = appendHash(append(b, `,"hash":`...), p.Hash)
+	if p.Branch {
+		b = append(b, `,"branch":true`...)
+	}
+	if p.Loop != 0 {
+		b = strconv.AppendInt(append(b, `,"loop":`...), int64(p.Loop), 10)
+	}
+	if p.Detach {
+		b = append(b, `,"detach":true`...)
+	}
+	if p.Reason != "" {
+		b = appendString(append(b, `,"reason":`...), p.Reason)
+	}
+	return append(b, '}')
 }
 
 func (d StepRequested) appendJSON(b []byte) []byte { return append(d.appendMembers(b), '}') }
@@ -49,16 +105,8 @@ func (d StepDone) appendJSON(b []byte) []byte {
 }
 
 func (d LoopCompleted) appendJSON(b []byte) []byte {
-	b = append(b, '{')
-	for _, f := range [...]struct {
-		name string
-		v    int
-	}{{"steps", d.Steps}, {"models", d.Models}, {"tools", d.Tools}, {"effects", d.Effects}, {"errors", d.Errors}} {
-		if f.v != 0 {
-			b = append(append(append(b, '"'), f.name...), `":`...)
-			b = append(strconv.AppendInt(b, int64(f.v), 10), ',')
-		}
-	}
+	b = appendCounts(append(b, '{'), count{"steps", int64(d.Steps)}, count{"models", int64(d.Models)}, count{"tools", int64(d.Tools)},
+		count{"effects", int64(d.Effects)}, count{"errors", int64(d.Errors)})
 	if d.Usage != (stint.Usage{}) {
 		b = append(appendUsage(append(b, `"usage":`...), d.Usage), ',')
 	}
@@ -86,36 +134,78 @@ func (r StateRef) appendJSON(b []byte) []byte {
 	}
 	b = strconv.AppendInt(append(b, `,"size":`...), r.Size, 10)
 	if !r.Sum.IsZero() {
-		b = append(b, `,"sum":"`...)
-		for _, c := range r.Sum {
-			b = append(b, hexDigits[c>>4], hexDigits[c&15])
-		}
-		b = append(b, '"')
+		b = appendHash(append(b, `,"sum":`...), r.Sum)
 	}
 	return append(b, '}')
+}
+
+func appendLimits(b []byte, l stint.Limits) []byte {
+	b = append(b, '{')
+	b = appendCounts(b, count{"wall_ns", int64(l.Wall)}, count{"idle_ns", int64(l.Idle)})
+	if !l.Deadline.IsZero() {
+		b = append(appendTime(append(b, `"deadline":`...), l.Deadline), ',')
+	}
+	b = appendCounts(b, count{"loops", int64(l.Loops)}, count{"steps", int64(l.Steps)}, count{"tokens", l.Tokens})
+	if l.Cost != 0 {
+		b = append(append(append(b, `"cost":"`...), l.Cost.String()...), `",`...)
+	}
+	if l.Stop {
+		b = append(b, `"stop":true,`...)
+	}
+	return closed(b)
+}
+
+// count is a member that is left out where it is zero.
+type count struct {
+	name string
+	v    int64
+}
+
+// appendCounts writes the members of an object, each with a comma behind it.
+func appendCounts(b []byte, all ...count) []byte {
+	for _, c := range all {
+		if c.v != 0 {
+			b = append(append(append(b, '"'), c.name...), `":`...)
+			b = append(strconv.AppendInt(b, c.v, 10), ',')
+		}
+	}
+	return b
+}
+
+// closed ends an object whose members have a comma behind each.
+func closed(b []byte) []byte { return append(bytes.TrimSuffix(b, []byte{','}), '}') }
+
+func appendID(b []byte, id stint.ID) []byte {
+	b = append(b, '"')
+	if !id.IsZero() {
+		b = append(b, id.String()...)
+	}
+	return append(b, '"')
+}
+
+// appendHash writes h in hexadecimal, the zero Hash as an empty string.
+func appendHash(b []byte, h stint.Hash) []byte {
+	b = append(b, '"')
+	if !h.IsZero() {
+		b = hex.AppendEncode(b, h[:])
+	}
+	return append(b, '"')
+}
+
+// appendTime writes t as a session has it. A year that RFC 3339 cannot say makes data that
+// cannot be read, which [Next] refuses.
+func appendTime(b []byte, t time.Time) []byte {
+	return append(micro(t).AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
 }
 
 func appendUsage(b []byte, u stint.Usage) []byte {
-	b = append(b, '{')
-	for _, f := range [...]struct {
-		name string
-		v    int64
-	}{{"input_tokens", u.Input}, {"output_tokens", u.Output}, {"cache_read_tokens", u.CacheRead}, {"cache_write_tokens", u.CacheWrite}} {
-		if f.v != 0 {
-			b = append(append(append(b, '"'), f.name...), `":`...)
-			b = append(strconv.AppendInt(b, f.v, 10), ',')
-		}
-	}
+	b = appendCounts(append(b, '{'),
+		count{"input_tokens", u.Input}, count{"output_tokens", u.Output}, count{"cache_read_tokens", u.CacheRead}, count{"cache_write_tokens", u.CacheWrite})
 	if u.Cost != 0 {
 		b = append(append(append(b, `"cost":"`...), u.Cost.String()...), `",`...)
 	}
-	if b[len(b)-1] == ',' {
-		b = b[:len(b)-1]
-	}
-	return append(b, '}')
+	return closed(b)
 }
-
-const hexDigits = "0123456789abcdef"
 
 // appendString writes s as a JSON string; anything but plain ASCII goes through
 // encoding/json.

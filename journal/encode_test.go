@@ -16,6 +16,17 @@ import (
 // TestHandWrittenJSON compares the data that is written by hand with what
 // encoding/json makes of the same value: byte for byte, and read back.
 func TestHandWrittenJSON(t *testing.T) {
+	t.Run("session.created", rapid.MakeCheck(func(t *rapid.T) {
+		d := drawCreated(t)
+		c := newChain(t)
+		sameJSON(t, c, journal.Draft{Kind: stint.SessionCreated, Data: d})
+		if d.Labels != nil {
+			d.Labels["later"] = "the caller's map is not the session's"
+		}
+		if _, there := c.s.Labels["later"]; there {
+			t.Fatal("the session's labels changed with the caller's")
+		}
+	}))
 	t.Run("loop.started", rapid.MakeCheck(func(t *rapid.T) {
 		d := journal.LoopStarted{Why: drawText(t, "why")}
 		sameJSON(t, begun(t), journal.Draft{Kind: stint.LoopStarted, Pos: stint.Position{Loop: 1, Attempt: 1}, Data: d})
@@ -74,6 +85,57 @@ func drawCount(t *rapid.T, label string) int64 {
 	return rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(1, 1000), rapid.SampledFrom([]int64{math.MaxInt64, math.MinInt64, 1 << 53, -1}), rapid.Int64()).Draw(t, label)
 }
 
+func drawHash(t *rapid.T, label string) stint.Hash {
+	return stint.Hash(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 0x9a, 0xff}), 32, 32).Draw(t, label))
+}
+
+func drawID(t *rapid.T, label string) stint.ID {
+	return rapid.SampledFrom([]stint.ID{{}, testID(1), testID(2)}).Draw(t, label)
+}
+
+// drawMoment is a time as an entry says it, or none.
+func drawMoment(t *rapid.T, label string) time.Time {
+	if rapid.Bool().Draw(t, "no "+label) {
+		return time.Time{}
+	}
+	return time.UnixMicro(rapid.Int64Range(-62e15, 253e15).Draw(t, label)).UTC()
+}
+
+func drawCreated(t *rapid.T) journal.Created {
+	d := journal.Created{
+		Family: drawID(t, "family"), Name: drawText(t, "name"),
+		Agent:   stint.AgentRef{Name: drawText(t, "agent"), Runtime: drawText(t, "runtime"), Pin: drawHash(t, "pin")},
+		Config:  drawRaw(t, "config"),
+		Trigger: stint.Trigger{Kind: rapid.SampledFrom([]string{"prompt", "a<b"}).Draw(t, "trigger"), Ref: drawText(t, "ref"), Due: drawMoment(t, "due")},
+		Limits: stint.Limits{
+			Wall: time.Duration(drawCount(t, "wall")), Idle: time.Duration(drawCount(t, "idle")), Deadline: drawMoment(t, "deadline"), Loops: int(drawCount(t, "loops")),
+			Steps: int(drawCount(t, "steps")), Tokens: drawCount(t, "tokens"), Cost: drawCost(t), Stop: rapid.Bool().Draw(t, "stop"),
+		},
+	}
+	if rapid.Bool().Draw(t, "child") {
+		d.Parent = stint.Parent{
+			Session: drawID(t, "parent"), Seq: stint.Seq(drawCount(t, "seq")), Hash: drawHash(t, "hash"), Branch: rapid.Bool().Draw(t, "branch"),
+			Loop: int(drawCount(t, "loop")), Detach: rapid.Bool().Draw(t, "detach"), Reason: drawText(t, "reason"),
+		}
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "labels") {
+		if d.Labels == nil {
+			d.Labels = map[string]string{}
+		}
+		d.Labels[drawText(t, "label")] = drawText(t, "value")
+	}
+	return d
+}
+
+// drawRaw is compact JSON, or none.
+func drawRaw(t *rapid.T, label string) json.RawMessage {
+	s := rapid.SampledFrom([]string{"", `{}`, `[1,2.50,"x"]`, `{"a":{"b":null}}`, `"é"`, `1e400`}).Draw(t, label)
+	if s == "" {
+		return nil
+	}
+	return json.RawMessage(s)
+}
+
 // drawCost stays below nine billion dollars, which is what Money reads.
 func drawCost(t *rapid.T) stint.Money {
 	return stint.Money(rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(1, 1e10), rapid.Int64Range(-9e18+1, 9e18-1)).Draw(t, "cost"))
@@ -90,10 +152,7 @@ func drawStepDone(t *rapid.T) journal.StepDone {
 		},
 		MS: drawCount(t, "ms"), Usage: drawAnyUsage(t), Error: drawText(t, "error"), Definite: rapid.Bool().Draw(t, "definite"), Final: rapid.Bool().Draw(t, "final"),
 	}
-	d.Args = json.RawMessage(rapid.SampledFrom([]string{"", `{}`, `[1,2.50,"x"]`, `{"a":{"b":null}}`, `"é"`, `1e400`}).Draw(t, "args"))
-	if len(d.Args) == 0 {
-		d.Args = nil
-	}
+	d.Args = drawRaw(t, "args")
 	return d
 }
 
@@ -104,8 +163,49 @@ func drawLoopCompleted(t *rapid.T) journal.LoopCompleted {
 		MS:     drawCount(t, "ms"), Headline: drawText(t, "headline"), Ran: time.Duration(drawCount(t, "ran")),
 		State: journal.StateRef{
 			Enc: journal.Encoding(drawText(t, "enc")), Base: stint.Seq(drawCount(t, "base")), Rank: n("rank"), Weight: drawCount(t, "weight"), Size: drawCount(t, "size"),
-			Sum: stint.Hash(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 0x9a, 0xff}), 32, 32).Draw(t, "sum")),
+			Sum: drawHash(t, "sum"),
 		},
+	}
+}
+
+// TestCreatedThatJSONChanges is a first entry whose data cannot say what it was made of: the
+// session is what the entry says, or there is none.
+func TestCreatedThatJSONChanges(t *testing.T) {
+	for name, change := range map[string]func(*journal.Created){
+		"a name that is not UTF-8":   func(d *journal.Created) { d.Name = "a\xff" },
+		"a label that is not UTF-8":  func(d *journal.Created) { d.Labels = map[string]string{"k\xff": "\xff", "k\xfe": "x"} },
+		"no labels":                  func(d *journal.Created) { d.Labels = map[string]string{} },
+		"a time of another zone":     func(d *journal.Created) { d.Trigger.Due = base().In(time.FixedZone("x", 5400)).Add(time.Nanosecond) },
+		"a configuration with space": func(d *journal.Created) { d.Config = json.RawMessage("{ \"a\": 1 }\n") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := createdData()
+			change(&d)
+			newChain(t).must(journal.Draft{Kind: stint.SessionCreated, Data: d}) // which compares Next with Apply
+		})
+	}
+	for name, change := range map[string]func(*journal.Created){
+		"a configuration that is no JSON": func(d *journal.Created) { d.Config = json.RawMessage(`{"a":`) },
+		"a configuration that goes on":    func(d *journal.Created) { d.Config = json.RawMessage(`{},"name":"x"`) },
+		"a year of five digits":           func(d *journal.Created) { d.Limits.Deadline = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"a year before the first":         func(d *journal.Created) { d.Trigger.Due = time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := createdData()
+			change(&d)
+			_, err := newChain(t).add(journal.Draft{Kind: stint.SessionCreated, Data: d})
+			wantCode(t, err, stint.Invalid)
+		})
+	}
+}
+
+// TestRawThatIsNoJSON is input that would end the object it stands in.
+func TestRawThatIsNoJSON(t *testing.T) {
+	for _, args := range []string{`{"a":`, `{},"final":true`, ` `} {
+		c := begun(t)
+		c.loop()
+		_, err := c.add(journal.Draft{Kind: stint.StepCompleted, Pos: c.at(1, 0), Data: journal.StepDone{Args: json.RawMessage(args)}})
+		wantCode(t, err, stint.Invalid)
 	}
 }
 

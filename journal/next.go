@@ -54,7 +54,7 @@ func Next(s stint.Session, d Draft) (stint.Session, stint.Entry, error) {
 	// What changes the session is what the entry says, not what JSON made it out of:
 	// the fold of the entries has to come to the same.
 	data := d.Data
-	if !written(data) {
+	if !written(data, e.Data) {
 		if data, err = typed(&e); err != nil {
 			return s, e, &stint.Error{Code: stint.Invalid, Op: "journal", Session: s.ID, Err: err}
 		}
@@ -85,15 +85,23 @@ func tooLong(e *stint.Entry, what string, n, bound int) error {
 	return err
 }
 
-// appendData writes the data of an entry as JSON. The kinds that every step and
-// every loop needs are written by hand: encoding/json costs more than the hash.
+// appendData writes the data of an entry as JSON. The kinds that every
+// session, step and loop needs are written by hand: encoding/json costs more than the hash.
 func appendData(b []byte, d any) ([]byte, error) {
 	switch d := d.(type) {
 	case nil:
 		return b, nil
+	case Created:
+		if err := sound("config", d.Config); err != nil {
+			return b, err
+		}
+		return d.appendJSON(b), nil
 	case StepRequested:
 		return d.appendJSON(b), nil
 	case StepDone:
+		if err := sound("args", d.Args); err != nil {
+			return b, err
+		}
 		return d.appendJSON(b), nil
 	case LoopStarted:
 		return d.appendJSON(b), nil
@@ -107,6 +115,15 @@ func appendData(b []byte, d any) ([]byte, error) {
 		return b, &stint.Error{Code: stint.Invalid, Op: "journal", Err: err}
 	}
 	return append(b, bytes.TrimRight(buf.Bytes(), "\n")...), nil
+}
+
+// sound refuses a member that is written as it is given and is no JSON: it could end its
+// object, and say what it likes of the others.
+func sound(member string, raw json.RawMessage) error {
+	if len(raw) > 0 && !json.Valid(raw) {
+		return stint.Invalid.Errorf("journal", "%s is not JSON", member)
+	}
+	return nil
 }
 
 // fits reports whether d is the data that belongs to kind k.
@@ -159,17 +176,21 @@ func fits(k stint.Kind, d any) bool {
 	return ok
 }
 
-// written reports whether the entry of d says exactly what d holds: where the form
-// is hand-written and nothing in it can be changed by JSON.
-func written(d any) bool {
+// written reports whether b, the data of d's entry, says exactly what d holds: where the
+// form is hand-written and nothing in it can be changed by JSON.
+func written(d any, b []byte) bool {
 	switch d := d.(type) {
-	case StepDone:
-		return d.Args == nil || json.Valid(d.Args)
-	case StepRequested, LoopStarted, LoopCompleted:
+	case Created:
+		// \ufffd stands for bytes that are not UTF-8, and for little else.
+		return sayable(d.Limits.Deadline) && sayable(d.Trigger.Due) && !bytes.Contains(b, []byte(`\ufffd`))
+	case StepDone, StepRequested, LoopStarted, LoopCompleted:
 		return true
 	}
 	return false
 }
+
+// sayable reports whether RFC 3339 has a form of t: its years have four digits.
+func sayable(t time.Time) bool { return t.IsZero() || t.UTC().Year() >= 0 && t.UTC().Year() <= 9999 }
 
 // decode reads the data of e into v.
 func decode(e *stint.Entry, v any) error {
