@@ -20,26 +20,51 @@ import (
 //
 // Of two members of one name the last counts, as in Go, JavaScript and Python: a body
 // that a sender signed is not refused for it, and its bytes stay as they came.
-func (d *Definition) parse(f fields, body []byte) (any, error) {
+//
+// Where no expression looks at it, JSON is checked and not decoded, and there is no value.
+func (h *Hook) parse(f fields, body []byte) (content, error) {
 	kind, _, _ := strings.Cut(strings.Join(f["content-type"], ","), ";")
 	kind = strings.ToLower(strings.TrimSpace(kind))
 	switch {
 	case kind == "application/x-www-form-urlencoded":
-		return d.form(body)
+		return h.form(body)
 	case kind == "" || kind == "application/json" || kind == "text/json" || strings.HasSuffix(kind, "+json"):
-		return decode(body)
+		return h.json(body)
 	default:
-		return string(body), nil
+		return content{value: string(body)}, nil
 	}
 }
 
-func (d *Definition) form(body []byte) (any, error) {
+// content is a body that was parsed.
+type content struct {
+	value any
+	plain []byte // JSON instead of a value
+}
+
+// member returns a text below an object, "" where there is none.
+func (c content) member(path ...string) string {
+	if c.plain != nil {
+		return jsonx.Text(c.plain, path...)
+	}
+	return member(c.value, path...)
+}
+
+// json reads JSON as far as it is needed.
+func (h *Hook) json(body []byte) (content, error) {
+	if !h.uses["body"] && !h.uses["$env"] && json.Valid(body) {
+		return content{plain: body}, nil
+	}
+	v, err := decode(body)
+	return content{value: v}, err
+}
+
+func (h *Hook) form(body []byte) (content, error) {
 	values, err := url.ParseQuery(string(body))
 	if err != nil {
-		return nil, refuse(badRequest, "check the content type", "the body is not a form")
+		return content{}, refuse(badRequest, "check the content type", "the body is not a form")
 	}
-	if p := values["payload"]; len(values) == 1 && len(p) == 1 && (d.Scheme == GitHub || d.Scheme == Slack) {
-		return decode([]byte(p[0]))
+	if p := values["payload"]; len(values) == 1 && len(p) == 1 && (h.def.Scheme == GitHub || h.def.Scheme == Slack) {
+		return h.json([]byte(p[0]))
 	}
 	out := make(map[string]any, len(values))
 	for name, all := range values {
@@ -53,7 +78,7 @@ func (d *Definition) form(body []byte) (any, error) {
 		}
 		out[name] = list
 	}
-	return out, nil
+	return content{value: out}, nil
 }
 
 // decode reads JSON for expressions.

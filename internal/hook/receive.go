@@ -110,15 +110,15 @@ func (h *Hook) judge(r Request, f fields, p proof) (Verdict, error) {
 	if len(r.Body) == 0 {
 		return Verdict{}, refuse(badRequest, "send {} if there is nothing to say", "the body is empty")
 	}
-	body, err := h.def.parse(f, r.Body)
+	body, err := h.parse(f, r.Body)
 	if err != nil {
 		return Verdict{}, err
 	}
-	if h.def.Scheme == Slack && member(body, "type") == "url_verification" {
-		return challenge(member(body, "challenge"))
+	if h.def.Scheme == Slack && body.member("type") == "url_verification" {
+		return challenge(body.member("challenge"))
 	}
-	d := &delivery{hook: h, meter: newMeter(len(r.Body)), env: map[string]any{
-		"body": body, "headers": f.shown(), "query": firsts(r.Query), "event": h.event(f, body), "raw": "",
+	d := &delivery{hook: h, body: body, meter: newMeter(len(r.Body)), env: map[string]any{
+		"body": body.value, "headers": f.shown(), "query": firsts(r.Query), "event": h.event(f, body), "raw": "",
 	}}
 	if h.raw {
 		d.env["raw"] = string(r.Body)
@@ -151,24 +151,25 @@ func firsts(values map[string][]string) map[string]string {
 }
 
 // event is what happened, in the sender's word.
-func (h *Hook) event(f fields, body any) string {
+func (h *Hook) event(f fields, body content) string {
 	switch h.def.Scheme {
 	case GitHub:
 		return strings.Join(f["x-github-event"], ", ")
 	case Slack:
-		if e := member(body, "event", "type"); e != "" {
+		if e := body.member("event", "type"); e != "" {
 			return e
 		}
-		if e := member(body, "command"); e != "" {
+		if e := body.member("command"); e != "" {
 			return e
 		}
 	}
-	return member(body, "type")
+	return body.member("type")
 }
 
 // delivery is one request while it is judged.
 type delivery struct {
 	hook  *Hook
+	body  content
 	meter *meter
 	env   map[string]any
 	out   Delivery
@@ -218,9 +219,9 @@ func (d *delivery) id(f fields, p proof) error {
 		}
 		d.out.ID = short(id)
 	case Stripe:
-		d.out.ID = short(member(d.env["body"], "id"))
+		d.out.ID = short(d.body.member("id"))
 	case Slack:
-		d.out.ID = short(member(d.env["body"], "event_id"))
+		d.out.ID = short(d.body.member("event_id"))
 	}
 	if d.out.ID == "" {
 		d.out.ID = "sha256:" + d.out.Digest.String()
