@@ -27,12 +27,13 @@ type Engine struct {
 	wg     sync.WaitGroup
 	kick   chan struct{} // there may be something to claim
 
-	mu      sync.Mutex
-	agents  map[string]Agent   // by runtime and name, the ones in code
-	pinned  map[string]Agent   // resolved, by pin, runtime and name
-	unfit   map[stint.ID]unfit // sessions that could not be begun here
-	drivers map[stint.ID]*driver
-	renewed time.Time // when the leases were renewed last
+	mu          sync.Mutex
+	agents      map[string]Agent          // by runtime and name, the ones in code
+	pinned      map[string]Agent          // resolved, by pin, runtime and name
+	definitions map[stint.Hash]definition // by the hash of what was given
+	unfit       map[stint.ID]unfit        // sessions that could not be begun here
+	drivers     map[stint.ID]*driver
+	renewed     time.Time // when the leases were renewed last
 }
 
 // holder is implemented by stores whose leases depend on a lock of the runner's
@@ -54,7 +55,7 @@ func New(ctx context.Context, store stint.Store, opt Options) (*Engine, error) {
 		id := ident.New().String()
 		opt.Holder = fmt.Sprintf("%s-%d-%s", strings.ToLower(host), os.Getpid(), id[len(id)-6:])
 	}
-	e := &Engine{store: store, opt: opt, agents: map[string]Agent{}, pinned: map[string]Agent{}, unfit: map[stint.ID]unfit{},
+	e := &Engine{store: store, opt: opt, agents: map[string]Agent{}, pinned: map[string]Agent{}, definitions: map[stint.Hash]definition{}, unfit: map[stint.ID]unfit{},
 		drivers: map[stint.ID]*driver{}, kick: make(chan struct{}, 1), renewed: time.Now()}
 	for _, a := range opt.Agents {
 		if a.Name == "" || a.Loop == nil {

@@ -119,14 +119,13 @@ func (e *Engine) first(r Request) (stint.Batch, error) {
 	if r.Trigger.Kind == "" {
 		r.Trigger.Kind = "prompt"
 	}
-	config, err := compacted(a.Config)
+	def, err := e.definition(a.Config)
 	if err != nil {
 		return stint.Batch{}, err
 	}
-	a.Config = config
 	id := ident.New()
-	c := journal.Created{Family: id, Name: r.Name, Config: a.Config, Trigger: r.Trigger, Labels: r.Labels,
-		Agent: stint.AgentRef{Name: a.Name, Runtime: a.runtime(), Pin: sha256.Sum256(a.Config)}}
+	c := journal.Created{Family: id, Name: r.Name, Config: def.config, Trigger: r.Trigger, Labels: r.Labels,
+		Agent: stint.AgentRef{Name: a.Name, Runtime: a.runtime(), Pin: def.pin}}
 	if c.Labels == nil {
 		c.Labels = a.Labels
 	}
@@ -162,17 +161,42 @@ func (e *Engine) first(r Request) (stint.Batch, error) {
 	return b, nil
 }
 
-// compacted is a definition as the journal holds it, so that its hash can be checked.
-func compacted(config json.RawMessage) (json.RawMessage, error) {
+// definition is an agent's definition as the journal holds it, without white space, so that
+// its hash can be checked.
+type definition struct {
+	config json.RawMessage
+	pin    stint.Hash
+}
+
+// definition returns what the journal holds of config. Most sessions begin with one that was
+// there before.
+func (e *Engine) definition(config json.RawMessage) (definition, error) {
 	if len(config) == 0 {
-		return nil, nil
+		return definition{pin: sha256.Sum256(nil)}, nil
+	}
+	given := stint.Hash(sha256.Sum256(config))
+	e.mu.Lock()
+	def, there := e.definitions[given]
+	e.mu.Unlock()
+	if there {
+		return def, nil
 	}
 	var buf bytes.Buffer
 	if err := json.Compact(&buf, config); err != nil {
-		return nil, stint.Invalid.Errorf("create", "the agent's definition is not JSON: %v", err)
+		return def, stint.Invalid.Errorf("create", "the agent's definition is not JSON: %v", err)
 	}
-	return buf.Bytes(), nil
+	def = definition{buf.Bytes(), sha256.Sum256(buf.Bytes())}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.definitions) >= maxDefinitions {
+		clear(e.definitions)
+	}
+	e.definitions[given] = def
+	return def, nil
 }
+
+// maxDefinitions bounds the definitions that are kept.
+const maxDefinitions = 100
 
 func validName(s string) bool {
 	for i, r := range s {
