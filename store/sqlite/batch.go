@@ -138,7 +138,8 @@ func (w *writer) addKey(k *stint.Key) error {
 			return err
 		}
 	}
-	return w.dropKeys(2)
+	w.fresh++
+	return nil
 }
 
 // create makes a session.
@@ -280,15 +281,13 @@ const minShort = 4
 func (w *writer) shortest(rev string) (int, error) {
 	n := minShort
 	longer := func(st *sqlite.Stmt) {
-		other := st.ColumnText(0)
-		for n < len(rev) && len(other) >= n && other[:n] == rev[:n] {
-			n++
+		for _, other := range [...]string{st.ColumnText(0), st.ColumnText(1)} { // its neighbours
+			for n < len(rev) && len(other) >= n && other[:n] == rev[:n] {
+				n++
+			}
 		}
 	}
-	if _, err := one(w.c, "SELECT rev FROM sessions WHERE rev < ? ORDER BY rev DESC LIMIT 1", longer, rev); err != nil {
-		return 0, err
-	}
-	_, err := one(w.c, "SELECT rev FROM sessions WHERE rev > ? ORDER BY rev LIMIT 1", longer, rev)
+	_, err := one(w.c, `SELECT (SELECT rev FROM sessions WHERE rev < ?1 ORDER BY rev DESC LIMIT 1), (SELECT rev FROM sessions WHERE rev > ?1 ORDER BY rev LIMIT 1)`, longer, rev)
 	return n, err
 }
 

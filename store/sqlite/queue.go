@@ -191,11 +191,14 @@ func (s *Store) transact(group []*op) {
 		s.fail(group, explain("commit", err))
 		return
 	}
-	s.w.next = 0
+	s.w.next, s.w.fresh = 0, 0
 	for _, o := range group {
 		if err = s.w.apply(o); err != nil {
 			break
 		}
+	}
+	if err == nil && s.w.fresh > 0 { // more than come, so that they never pile up
+		err = s.w.dropKeys(2 * s.w.fresh)
 	}
 	if err == nil {
 		faultpoint.Hit(faultpoint.BeforeCommit)

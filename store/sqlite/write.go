@@ -23,6 +23,7 @@ type writer struct {
 	buf     []byte
 	rows    *rows
 	next    int64 // journal.id of the next entry; 0: to be looked up in this transaction
+	fresh   int   // keys that this transaction wrote
 	bytes   int   // of entries and bodies since the checkpointer was told
 
 	begin, commit  *sqlite.Stmt
