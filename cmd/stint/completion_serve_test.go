@@ -42,7 +42,7 @@ func TestCompletionOfAServer(t *testing.T) {
 		"dev --log-level ":          {"debug", "info", "warn", "error"},
 		"schedule backfill --from ": {},
 	} {
-		got := d.offers(strings.Split(args, " ")...)
+		got := d.offersAll(len(want), strings.Split(args, " ")...)
 		for i := range got {
 			if strings.Contains(got[i], "\x1b") {
 				t.Errorf("stint %s offers what drives a terminal: %q", args, got[i])

@@ -233,7 +233,7 @@ func TestPromptCompletion(t *testing.T) {
 		"ps --agent nosuch":                      {},
 		"run --model anthropic/claude-sonnet-5-": {"anthropic/claude-sonnet-5-5"},
 	} {
-		got := d.offers(strings.Split(args, " ")...)
+		got := d.offersAll(len(want), strings.Split(args, " ")...)
 		for i := range got {
 			if strings.Contains(got[i], "mcp:") {
 				got[i], _, _ = strings.Cut(got[i], "\t")

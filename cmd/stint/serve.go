@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -80,6 +81,9 @@ STINT_DRAIN, STINT_PATIENCE, STINT_LOG_FORMAT and STINT_LOG_LEVEL.`,
 			if o.printUnit {
 				return a.printUnit(cmd, &o)
 			}
+			if a.getenv("GOGC") == "" { // whoever set it knows better
+				debug.SetGCPercent(serverGC)
+			}
 			return a.serve(cmd.Context(), &o)
 		},
 	}
@@ -87,6 +91,11 @@ STINT_DRAIN, STINT_PATIENCE, STINT_LOG_FORMAT and STINT_LOG_LEVEL.`,
 	cmd.Flags().BoolVar(&o.printUnit, "print-unit", false, "print a unit of systemd that serves with these flags, and serve nothing")
 	return cmd
 }
+
+// serverGC is by how many percent the memory of a server grows before it is looked through
+// for what is not used any more. With Go's own 100, that took a tenth of the processor time
+// of a flood of deliveries; it is 10 MB of memory more.
+const serverGC = 200
 
 // flags are those of whatever serves.
 func (o *serveOptions) flags(cmd *cobra.Command) {
