@@ -37,6 +37,22 @@ fail() {
 	exit 1
 }
 
+# A disk that runs full in the middle looks like a fault of whatever was writing then.
+room() { # what is there in MiB, at a path or what will hold it
+	local at=$1
+	while [[ ! -e "$at" ]]; do at=$(dirname "$at"); done
+	df -Pm "$at" | awk 'NR == 2 { print $4 }'
+}
+cache=$("${GO:-go}" env GOCACHE)
+for at in "${TMPDIR:-/tmp}" "$cache"; do
+	free=$(room "$at")
+	if ((free < 6000)); then
+		echo "setup-test: $at has $free MiB free; from an empty cache the tests take 6000, and 3000 at least." >&2
+		echo "setup-test: free some (go clean -cache), or set TMPDIR and GOCACHE to a larger disk" >&2
+	fi
+	((free >= 3000)) || exit 1
+done
+
 look
 if [[ ${#missing[@]} == 0 ]]; then
 	exit 0
