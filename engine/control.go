@@ -181,7 +181,10 @@ func (d *driver) unfit(s *stint.Session, m stint.Message) (string, error) {
 	case m.Kind == stint.Pause, m.Kind == stint.Interrupt:
 		return "the session is parked already, and its question stays open: " + s.Wait.What, nil
 	case m.Kind == stint.Resume, m.Kind == stint.Restart && c.From == nil && c.State == nil:
-		doubts, err := d.doubts(s)
+		if err := d.w.sync(); err != nil {
+			return "", err
+		}
+		doubts, err := d.e.doubts(d.io, s)
 		if err != nil || len(doubts) == 0 {
 			return "", err // the agent's step differs from the recorded one: it may have been mended
 		}
@@ -287,23 +290,55 @@ func (d *driver) takePrompts(pos stint.Position) ([]stint.Message, error) {
 	return good, nil
 }
 
-// firstInput is the input of the session as a message.
-func (d *driver) firstInput() ([]stint.Message, error) {
-	if d.input == nil {
-		es, err := d.e.store.Entries(d.io, stint.Range{Session: d.lease.Session, Limit: 1})
-		if err != nil {
+// firstInput is the input of the session as a message; nil: it has none. A branch has that
+// of its parent, where it begins before the first loop.
+func (e *Engine) firstInput(ctx context.Context, s *stint.Session) (*stint.Message, error) {
+	es, err := e.store.Entries(ctx, stint.Range{Session: s.ID, Limit: 2})
+	if err != nil {
+		return nil, err
+	}
+	if len(es) == 0 {
+		return nil, stint.Corrupt.Errorf("inbox", "the journal has no first entry")
+	}
+	first := &es[0]
+	m := stint.Message{ID: inputID, Kind: stint.Prompt, From: first.Actor, At: first.At}
+	if s.Parent.Branch {
+		if len(es) < 2 || es[1].Kind != stint.MessageTaken {
+			return nil, nil
+		}
+		first = &es[1]
+		d, err := journal.Decode[journal.Taken](first)
+		if err != nil || d.ID != inputID {
 			return nil, err
 		}
-		if len(es) == 0 {
-			return nil, stint.Corrupt.Errorf("inbox", "the journal has no first entry")
+		m.From, m.At = d.From, d.At
+	}
+	if m.Body = first.Body; !first.Blob.IsZero() {
+		if m.Body, err = e.store.Blob(ctx, s.Family, first.Blob); err != nil {
+			return nil, err
 		}
-		m := stint.Message{ID: "input", Kind: stint.Prompt, From: es[0].Actor, At: es[0].At, Body: es[0].Body}
-		if !es[0].Blob.IsZero() {
-			if m.Body, err = d.e.store.Blob(d.io, d.family, es[0].Blob); err != nil {
-				return nil, err
-			}
+	}
+	if len(m.Body) == 0 {
+		return nil, nil
+	}
+	return &m, nil
+}
+
+// inputID is the id of the message that a session's input is.
+const inputID = "input"
+
+// firstInput is that for the loop that begins, if it is the first.
+func (d *driver) firstInput() ([]stint.Message, error) {
+	if d.input == nil {
+		s := d.w.session()
+		if s.Parent.Branch && s.At.Line == 0 {
+			return nil, nil // it was taken for this loop when the branch was made
 		}
-		d.input = &m
+		m, err := d.e.firstInput(d.io, &s)
+		if err != nil || m == nil {
+			return nil, err
+		}
+		d.input = m
 	}
 	if len(d.input.Body) == 0 {
 		return nil, nil

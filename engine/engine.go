@@ -416,40 +416,13 @@ func Source(ctx context.Context, st interface {
 		if len(es) != 1 {
 			return ref, nil, stint.Corrupt.Errorf("state", "entry %d of session %s is missing", seq, id)
 		}
-		if es[0].Kind == stint.LineStarted {
-			d, err := journal.Decode[journal.LineStarted](&es[0])
-			if err != nil {
-				return ref, nil, err
-			}
-			ref = d.State
-		} else {
-			d, err := journal.Decode[journal.LoopCompleted](&es[0])
-			if err != nil {
-				return ref, nil, err
-			}
-			ref = d.State
+		if ref, err = journal.StateOf(&es[0]); err != nil {
+			return ref, nil, err
 		}
 		if es[0].Blob.IsZero() {
 			return ref, es[0].Body, nil
 		}
 		body, err = st.Blob(ctx, family, es[0].Blob)
 		return ref, body, err
-	}
-}
-
-// checkpointAt finds the checkpoint of a loop on the current line.
-func (e *Engine) checkpointAt(ctx context.Context, s *stint.Session, loop int) (stint.Checkpoint, error) {
-	var all []stint.Entry
-	for after := stint.Seq(0); ; {
-		es, err := e.store.Entries(ctx, stint.Range{Session: s.ID, After: after, Limit: 10_000,
-			Kinds: []stint.Kind{stint.SessionCreated, stint.LineStarted, stint.LoopStarted, stint.LoopCompleted}})
-		if err != nil {
-			return stint.Checkpoint{}, err
-		}
-		all = append(all, es...)
-		if len(es) < 10_000 {
-			return journal.CheckpointAt(all, loop)
-		}
-		after = es[len(es)-1].Seq
 	}
 }

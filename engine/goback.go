@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,7 +91,9 @@ func (d *driver) goBack(s *stint.Session, m stint.Message, c journal.Command) er
 	if _, err := d.w.add(journal.Draft{Kind: stint.LineStarted, Pos: pos, Actor: m.From, Data: data, Body: body}); err != nil {
 		return err
 	}
-	d.skips = skipsOf(&data)
+	if d.skips = []skip{}; data.InDoubt == journal.SkipDoubt {
+		d.skips = toSkip(data.Doubts)
+	}
 	if err := d.say(m, c); err != nil {
 		return err
 	}
@@ -142,20 +145,31 @@ func (d *driver) say(m stint.Message, c journal.Command) error {
 
 // doubts are the once steps of the open loop whose intent is recorded and whose
 // outcome is not, in their order.
-func (d *driver) doubts(s *stint.Session) ([]journal.DoubtedStep, error) {
+func (e *Engine) doubts(ctx context.Context, s *stint.Session) ([]journal.DoubtedStep, error) {
 	if !s.At.Open {
 		return nil, nil
 	}
-	if err := d.w.sync(); err != nil { // the journal is read: it must have what this drive made
-		return nil, err
-	}
-	d.place = s.At
-	o, err := d.loadPast(d.io)
-	if err != nil {
-		return nil, err
+	steps := past{}
+	for after := s.At.LoopSeq - 1; ; {
+		es, err := e.store.Entries(ctx, stint.Range{Session: s.ID, After: after, Limit: 1000})
+		if err != nil {
+			return nil, err
+		}
+		for i := range es {
+			if es[i].Pos.Loop != s.At.Loop {
+				continue // a prompt may have been taken in the loop before
+			}
+			if err := steps.add(&es[i]); err != nil {
+				return nil, err
+			}
+		}
+		if len(es) < 1000 {
+			break
+		}
+		after = es[len(es)-1].Seq
 	}
 	var out []journal.DoubtedStep
-	for _, st := range o.past {
+	for _, st := range steps {
 		if st.requested && st.done == nil && st.verdict == "" && st.intent.Effect == stint.Once {
 			out = append(out, journal.DoubtedStep{Pos: stint.Position{Line: s.At.Line, Loop: s.At.Loop, Step: st.step, Sub: st.sub}, StepRequested: st.intent})
 		}
@@ -172,7 +186,10 @@ const maxDoubts = 50
 // leaveDoubts says in data what becomes of the steps in doubt that the new line leaves
 // behind, or why it cannot begin.
 func (d *driver) leaveDoubts(s *stint.Session, c journal.Command, data *journal.LineStarted) (why string, err error) {
-	doubts, err := d.doubts(s)
+	if err := d.w.sync(); err != nil { // the journal is read: it must have what this drive made
+		return "", err
+	}
+	doubts, err := d.e.doubts(d.io, s)
 	if err != nil {
 		return "", err
 	}
@@ -213,30 +230,37 @@ type skip struct {
 
 // loadSkips reads what the current line must not do, unless it is known.
 func (d *driver) loadSkips(s *stint.Session) error {
-	if d.skips != nil || s.At.Line == 0 {
+	if d.skips != nil || s.At.Line == 0 && !s.Parent.Branch {
 		return nil
 	}
-	es, err := d.e.store.Entries(d.io, stint.Range{Session: s.ID, Kinds: []stint.Kind{stint.LineStarted}, Last: true, Limit: 1})
-	if err != nil {
-		return err
+	skips, err := d.e.skips(d.io, s)
+	if err == nil && skips != nil {
+		d.skips = skips
 	}
-	if len(es) == 0 {
-		return nil // this drive has just made it
+	return err
+}
+
+// skips are what the current line of s must not do; nil: the entry that says so is not there
+// yet.
+func (e *Engine) skips(ctx context.Context, s *stint.Session) ([]skip, error) {
+	kind := stint.LineStarted
+	if s.At.Line == 0 {
+		kind = stint.SessionCreated
 	}
-	line, err := journal.Decode[journal.LineStarted](&es[0])
-	if err != nil {
-		return err
+	es, err := e.store.Entries(ctx, stint.Range{Session: s.ID, Kinds: []stint.Kind{kind}, Last: true, Limit: 1})
+	if err != nil || len(es) == 0 {
+		return nil, err
 	}
-	skips := skipsOf(&line)
-	for after := es[0].Seq; len(skips) > 0; after = es[len(es)-1].Seq {
-		es, err = d.e.store.Entries(d.io, stint.Range{Session: s.ID, After: after, Kinds: []stint.Kind{stint.StepResolved}, Limit: 1000})
+	skips, err := skipsOf(&es[0])
+	for after := es[0].Seq; err == nil && len(skips) > 0; after = es[len(es)-1].Seq {
+		es, err = e.store.Entries(ctx, stint.Range{Session: s.ID, After: after, Kinds: []stint.Kind{stint.StepResolved}, Limit: 1000})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i := range es {
 			r, err := journal.Decode[journal.StepResolved](&es[i])
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if j := slices.IndexFunc(skips, func(sk skip) bool { return r.Skipped != nil && sk.Pos == *r.Skipped }); j >= 0 {
 				skips[j].at = es[i].Pos
@@ -246,17 +270,26 @@ func (d *driver) loadSkips(s *stint.Session) error {
 			break
 		}
 	}
-	d.skips = skips
-	return nil
+	return skips, err
 }
 
-// skipsOf is what a line that has just begun must not do. It is never nil.
-func skipsOf(line *journal.LineStarted) []skip {
-	out := []skip{}
-	if line.InDoubt == journal.SkipDoubt {
-		for _, st := range line.Doubts {
-			out = append(out, skip{DoubtedStep: st})
-		}
+// skipsOf is what a line must not do that e began. It is never nil.
+func skipsOf(e *stint.Entry) ([]skip, error) {
+	if e.Kind == stint.SessionCreated {
+		d, err := journal.Decode[journal.Created](e)
+		return toSkip(d.Skip), err
+	}
+	d, err := journal.Decode[journal.LineStarted](e)
+	if d.InDoubt != journal.SkipDoubt {
+		d.Doubts = nil
+	}
+	return toSkip(d.Doubts), err
+}
+
+func toSkip(doubts []journal.DoubtedStep) []skip {
+	out := make([]skip, len(doubts))
+	for i := range doubts {
+		out[i] = skip{DoubtedStep: doubts[i]}
 	}
 	return out
 }
@@ -274,7 +307,7 @@ func (l *loop) skip(c *call) {
 		return
 	}
 	seq, err := l.d.w.add(journal.Draft{Kind: stint.StepResolved, Pos: c.pos, Actor: stint.ByPolicy, Data: journal.StepResolved{
-		Verdict: journal.Unknown, Skipped: &sk.Pos, Reason: fmt.Sprintf("step %s was left in doubt on line %d, and the restart chose to skip it", sk.Pos, sk.Pos.Line)}})
+		Verdict: journal.Unknown, Skipped: &sk.Pos, Reason: fmt.Sprintf("step %s was left in doubt on line %d, and whoever went back chose to skip it", sk.Pos, sk.Pos.Line)}})
 	if err != nil {
 		c.answered, c.err = true, l.refused(err)
 		return

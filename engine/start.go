@@ -67,7 +67,7 @@ func (e *Engine) RunNew(ctx context.Context, r Request, begun func(Created)) (st
 	}
 	d := e.newDriver(ctx, l)
 	d.fresh = &b.Session
-	d.input = &stint.Message{ID: "input", Kind: stint.Prompt, From: b.Entries[0].Actor, At: b.Entries[0].At, Body: r.Input}
+	d.input = &stint.Message{ID: inputID, Kind: stint.Prompt, From: b.Entries[0].Actor, At: b.Entries[0].At, Body: r.Input}
 	s, again, err := e.runOne(ctx, d)
 	if err != nil || !again {
 		return s, err
@@ -78,7 +78,7 @@ func (e *Engine) RunNew(ctx context.Context, r Request, begun func(Created)) (st
 // create makes the session that r asks for. Where its key finds an earlier one, the
 // lease names that, and not the session of the batch.
 func (e *Engine) create(ctx context.Context, r Request, c stint.Claim) (l stint.Lease, b stint.Batch, err error) {
-	if b, err = e.first(r); err != nil {
+	if b, err = e.first(ctx, r); err != nil {
 		return l, b, err
 	}
 	a := r.Agent
@@ -94,15 +94,35 @@ func (e *Engine) create(ctx context.Context, r Request, c stint.Claim) (l stint.
 }
 
 // first makes the first entry of the session that r asks for.
-func (e *Engine) first(r Request) (stint.Batch, error) {
-	now := faultpoint.Now()
+func (e *Engine) first(ctx context.Context, r Request) (stint.Batch, error) {
 	a := r.Agent
 	if a.Name == "" || a.Loop == nil {
 		return stint.Batch{}, stint.Invalid.Errorf("create", "the request names no agent")
 	}
+	now := faultpoint.Now()
 	if r.Name == "" {
 		r.Name = a.Name + now.Format("-0102")
 	}
+	def, err := e.definition(a.Config)
+	if err != nil {
+		return stint.Batch{}, err
+	}
+	c := journal.Created{Config: def.config, Labels: r.Labels, Agent: stint.AgentRef{Name: a.Name, Runtime: a.runtime(), Pin: def.pin}}
+	if c.Labels == nil {
+		c.Labels = a.Labels
+	}
+	switch {
+	case r.Limits != nil:
+		c.Limits = *r.Limits
+	case a.Limits != nil:
+		c.Limits = a.Limits(now)
+	}
+	return e.bear(ctx, r, c, r.Input)
+}
+
+// bear makes the first entry of a session. The name, the trigger and whoever asks are r's,
+// the rest is c's; without a Family it begins one.
+func (e *Engine) bear(ctx context.Context, r Request, c journal.Created, body []byte) (stint.Batch, error) {
 	if !validName(r.Name) {
 		err := stint.Invalid.Errorf("create", "%q cannot be a session's name", clip(r.Name, 60))
 		err.Hint = "a name has 1 to 100 letters, digits, dots, dashes and underscores, and begins with a letter or a digit"
@@ -116,41 +136,24 @@ func (e *Engine) first(r Request) (stint.Batch, error) {
 		err.Hint = "use the id of what the session is made for, or its hash"
 		return stint.Batch{}, err
 	}
-	if r.Trigger.Kind == "" {
-		r.Trigger.Kind = "prompt"
+	id, now := ident.New(), faultpoint.Now()
+	if c.Name, c.Trigger = r.Name, r.Trigger; c.Trigger.Kind == "" {
+		c.Trigger.Kind = "prompt"
 	}
-	def, err := e.definition(a.Config)
-	if err != nil {
-		return stint.Batch{}, err
+	if c.Family.IsZero() {
+		c.Family = id
 	}
-	id := ident.New()
-	c := journal.Created{Family: id, Name: r.Name, Config: def.config, Trigger: r.Trigger, Labels: r.Labels,
-		Agent: stint.AgentRef{Name: a.Name, Runtime: a.runtime(), Pin: def.pin}}
-	if c.Labels == nil {
-		c.Labels = a.Labels
-	}
-	switch {
-	case r.Limits != nil:
-		c.Limits = *r.Limits
-	case a.Limits != nil:
-		c.Limits = a.Limits(now)
-	}
-	d := journal.Draft{At: now, Actor: r.Actor, Body: r.Input}
+	d := journal.Draft{At: now, Actor: r.Actor}
 	_, _ = rand.Read(d.Salt[:])
-	var blobs map[stint.BlobRef][]byte
-	if len(r.Input) > journal.InlineBytes {
-		key, err := e.store.FamilyKey(e.ctx, id)
-		if err != nil {
-			return stint.Batch{}, err
-		}
-		d.Body, d.Blob = nil, journal.BlobID(key, r.Input)
-		blobs = map[stint.BlobRef][]byte{d.Blob: r.Input}
+	b := stint.Batch{Session: stint.Session{Family: c.Family}}
+	if err := e.lay(ctx, &b, &d, body); err != nil {
+		return b, err
 	}
 	s, entry, err := journal.Begin(id, c, d)
 	if err != nil {
-		return stint.Batch{}, err
+		return b, err
 	}
-	b := stint.Batch{Session: s, Entries: []stint.Entry{entry}, Blobs: blobs}
+	b.Session, b.Entries = s, []stint.Entry{entry}
 	if r.Dedupe != "" {
 		b.Keys = []stint.Key{{Scope: "create", Name: r.Dedupe, Digest: digest(r, c), Ref: id.String(), Expires: now.Add(keyLife)}}
 	}
@@ -212,5 +215,6 @@ func digest(r Request, c journal.Created) stint.Hash {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\x00%s\x00%s\x00%s\x00%d\x00", c.Agent.Name, c.Agent.Runtime, c.Trigger.Kind, c.Trigger.Ref, len(r.Input))
 	h.Write(r.Input)
+	h.Write(kin(&c))
 	return stint.Hash(h.Sum(nil))
 }

@@ -89,6 +89,9 @@ func apply(s *stint.Session, e *stint.Entry, d any) error {
 	s.Epoch = e.Epoch
 	switch d := d.(type) {
 	case Created:
+		if err := bornRight(s, e, &d); err != nil {
+			return err
+		}
 		created(s, e, d)
 	case Parked:
 		waiting(s, e, d)
@@ -102,8 +105,8 @@ func apply(s *stint.Session, e *stint.Entry, d any) error {
 		}
 		ended(s, e, d)
 	case LineStarted:
-		if d.From < 0 || d.From > s.Checkpoint.Loop {
-			return illegal(s, e, "it keeps loops 1 to %d of %d", d.From, s.Checkpoint.Loop)
+		if from := base(s.Parent); d.From < from || d.From > s.Checkpoint.Loop {
+			return illegal(s, e, "it keeps loops %d to %d of %d", from+1, d.From, s.Checkpoint.Loop)
 		}
 		lineStarted(s, e, d)
 	case LoopStarted:
@@ -269,6 +272,21 @@ func created(s *stint.Session, e *stint.Entry, d Created) {
 		ID: e.Session, Epoch: e.Epoch, Family: d.Family, Name: d.Name, Agent: d.Agent, Trigger: d.Trigger, Parent: d.Parent,
 		Labels: d.Labels, Limits: d.Limits, Status: stint.Pending, Created: e.At,
 	}
+	s.At.Loop, s.Checkpoint = base(d.Parent), d.checkpoint(e)
+}
+
+// bornRight checks what only a branch may begin with.
+func bornRight(s *stint.Session, e *stint.Entry, d *Created) error {
+	p := &d.Parent
+	switch {
+	case p.Branch && (p.Session.IsZero() || p.Session == e.Session || p.Seq < 1 || p.Loop < 0):
+		return illegal(s, e, "a branch names the entry of another session that it begins at")
+	case !p.Branch && (p.Loop != 0 || d.State != (StateRef{}) || len(d.Skip) > 0):
+		return illegal(s, e, "only a branch begins with a state")
+	case d.State != (StateRef{}) && d.State.Enc != Full:
+		return illegal(s, e, "a branch has its state whole, not %q", d.State.Enc)
+	}
+	return nil
 }
 
 // micro is a time as a session has it: UTC, whole microseconds; zero stays zero.
@@ -364,12 +382,7 @@ func lineStarted(s *stint.Session, e *stint.Entry, d LineStarted) {
 	pause(s, e.At, d.Ran)
 	s.Totals.Restarts++
 	s.At = stint.Place{Line: e.Pos.Line, Loop: d.From}
-	s.Checkpoint = d.Checkpoint
-	s.Checkpoint.Loop = d.From
-	if d.State.Enc != "" {
-		s.Checkpoint = d.State.checkpoint(s.Checkpoint, e.Seq)
-		s.Checkpoint.Loop, s.Checkpoint.At = d.From, e.At
-	}
+	s.Checkpoint = d.checkpoint(e)
 	s.Status, s.Reason, s.Wait, s.Ended = stint.Pending, d.Reason, nil, time.Time{}
 	if d.Park {
 		s.Status, s.Reason = stint.Waiting, string(stint.ForOperator)
@@ -406,8 +419,7 @@ func loopStarted(s *stint.Session, e *stint.Entry) error {
 func loopCompleted(s *stint.Session, e *stint.Entry, d LoopCompleted) {
 	pause(s, e.At, d.Ran)
 	s.Totals.Loops++
-	s.Checkpoint = d.State.checkpoint(s.Checkpoint, e.Seq)
-	s.Checkpoint.Loop, s.Checkpoint.At = s.At.Loop, e.At
+	s.Checkpoint = d.checkpoint(e, s.Checkpoint)
 	s.At = stint.Place{Line: s.At.Line, Loop: s.At.Loop, Attempt: s.At.Attempt, LoopSeq: s.At.Said}
 }
 

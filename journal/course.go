@@ -3,6 +3,7 @@ package journal
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/stint-dev/stint"
@@ -60,7 +61,8 @@ func CheckpointAt(es []stint.Entry, loop int) (stint.Checkpoint, error) {
 type course struct {
 	session stint.ID
 	line    int
-	base    stint.Checkpoint // before loop 1
+	first   int              // loops before this one and it are those of the session that this one branched off
+	base    stint.Checkpoint // before the loop after first
 	loops   []Loop
 }
 
@@ -71,7 +73,12 @@ func courseOf(es []stint.Entry, line int) (course, error) {
 		err.Hint = "read the journal from its first entry"
 		return c, err
 	}
-	c.session = es[0].Session
+	d, err := Decode[Created](&es[0])
+	if err != nil {
+		return c, err
+	}
+	c.session, c.first = es[0].Session, base(d.Parent)
+	c.base = d.checkpoint(&es[0])
 	for i := range es {
 		e := &es[i]
 		if e.Kind == stint.LineStarted && c.line == line {
@@ -117,21 +124,19 @@ func (c *course) lineStarted(e *stint.Entry) error {
 	if err != nil {
 		return err
 	}
-	before, err := c.checkpoint(d.From)
-	if err != nil {
+	if _, err := c.checkpoint(d.From); err != nil {
 		return corrupt(e, "keeps loop %d, which line %d did not complete", d.From, c.line)
 	}
-	c.line, c.loops = e.Pos.Line, c.loops[:d.From]
+	c.line, c.loops = e.Pos.Line, c.loops[:d.From-c.first]
 	if d.State.Enc == "" {
 		return nil
 	}
-	cp := d.State.checkpoint(before, e.Seq)
-	cp.Loop, cp.At = d.From, e.At
-	if d.From == 0 {
+	cp := d.checkpoint(e)
+	if d.From == c.first {
 		c.base = cp
 		return nil
 	}
-	c.loops[d.From-1].Checkpoint = cp
+	c.loops[d.From-c.first-1].Checkpoint = cp
 	return nil
 }
 
@@ -144,8 +149,8 @@ func (c *course) loopStarted(e *stint.Entry) error {
 		l.Attempts, l.Open, l.End, l.Ended = e.Pos.Attempt, true, 0, time.Time{}
 		return nil
 	}
-	if e.Pos.Loop != len(c.loops)+1 {
-		return corrupt(e, "begins loop %d after loop %d", e.Pos.Loop, len(c.loops))
+	if e.Pos.Loop != c.last()+1 {
+		return corrupt(e, "begins loop %d after loop %d", e.Pos.Loop, c.last())
 	}
 	c.loops = append(c.loops, Loop{
 		Number: e.Pos.Loop, Line: e.Pos.Line, Attempts: e.Pos.Attempt, Start: e.Seq, Began: e.At, Open: true,
@@ -166,8 +171,7 @@ func (c *course) loopCompleted(e *stint.Entry) error {
 	if err != nil {
 		return err
 	}
-	l.Checkpoint = d.State.checkpoint(before, e.Seq)
-	l.Checkpoint.Loop, l.Checkpoint.At = l.Number, e.At
+	l.Checkpoint = d.checkpoint(e, before)
 	l.Rollup, l.Headline, l.Open, l.End, l.Ended = d.Rollup, d.Headline, false, e.Seq, e.At
 	return nil
 }
@@ -175,7 +179,7 @@ func (c *course) loopCompleted(e *stint.Entry) error {
 // current returns the loop that e, an entry within a loop, belongs to.
 func (c *course) current(e *stint.Entry) (*Loop, error) {
 	n := len(c.loops)
-	if n == 0 || e.Pos.Loop != n || c.loops[n-1].Completed() {
+	if n == 0 || e.Pos.Loop != c.last() || c.loops[n-1].Completed() {
 		return nil, corrupt(e, "belongs to loop %d, which nothing began or which is completed", e.Pos.Loop)
 	}
 	return &c.loops[n-1], nil
@@ -189,16 +193,24 @@ func (c *course) breakOff(e *stint.Entry) {
 	}
 }
 
+// last is the newest loop that has begun.
+func (c *course) last() int { return c.first + len(c.loops) }
+
 func (c *course) checkpoint(loop int) (stint.Checkpoint, error) {
-	switch {
-	case loop == 0:
+	switch i := loop - c.first; {
+	case i == 0:
 		return c.base, nil
-	case loop > 0 && loop <= len(c.loops) && c.loops[loop-1].Completed():
-		return c.loops[loop-1].Checkpoint, nil
+	case i > 0 && i <= len(c.loops) && c.loops[i-1].Completed():
+		return c.loops[i-1].Checkpoint, nil
+	case loop >= 0 && i < 0:
+		err := stint.NotFound.Errorf("checkpoint", "loop %d is one of the session that this one branched off at loop %d", loop, c.first)
+		err.Session = c.session
+		err.Hint = "branch that one: stint branch PARENT --from " + strconv.Itoa(loop)
+		return stint.Checkpoint{}, err
 	}
 	err := stint.NotFound.Errorf("checkpoint", "line %d has no completed loop %d; %s", c.line, loop, c.completed())
 	err.Session = c.session
-	err.Hint = "give one of those, or 0 for the beginning"
+	err.Hint = "give one of those, or " + strconv.Itoa(c.first) + " for the beginning"
 	return stint.Checkpoint{}, err
 }
 
@@ -212,7 +224,7 @@ func (c *course) completed() string {
 	case 0:
 		return "none is completed yet"
 	case 1:
-		return "loop 1 is completed"
+		return fmt.Sprintf("loop %d is completed", c.first+1)
 	}
-	return fmt.Sprintf("loops 1 to %d are completed", n)
+	return fmt.Sprintf("loops %d to %d are completed", c.first+1, c.first+n)
 }

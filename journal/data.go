@@ -8,8 +8,9 @@ import (
 	"github.com/stint-dev/stint"
 )
 
-// Created is the data of session.created. The body is the input, which the first
-// loop gets as its first message.
+// Created is the data of session.created. The body is the input, which the first loop gets
+// as its first message; of a branch it is the state that the branch begins with, whole, so
+// that nothing of it has to be looked for in its parent.
 type Created struct {
 	Family  stint.ID          `json:"family"`
 	Name    string            `json:"name"`
@@ -19,6 +20,19 @@ type Created struct {
 	Parent  stint.Parent      `json:"parent,omitzero"`
 	Labels  map[string]string `json:"labels,omitempty"`
 	Limits  stint.Limits      `json:"limits"`
+	State   StateRef          `json:"state,omitzero"` // of a branch: the body's; without one it begins with no state
+	// Skip is, of a branch, the steps in doubt of its parent that it does not do: the first
+	// equal step gets the marker of [Unknown] as its result.
+	Skip []DoubtedStep `json:"skip,omitempty"`
+}
+
+// base is the loop behind whose checkpoint a session begins: its own are counted from
+// there. Loops before it are those of the session that it branched off.
+func base(p stint.Parent) int {
+	if p.Branch {
+		return p.Loop
+	}
+	return 0
 }
 
 // LineStarted is the data of line.started: the session goes back to a checkpoint,

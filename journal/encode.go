@@ -17,6 +17,12 @@ func (d LoopStarted) appendJSON(b []byte) []byte {
 	return append(appendString(append(b, `{"why":`...), d.Why), '}')
 }
 
+// plain reports whether d is of a session that comes from no other. Only that is written by
+// hand: others are few.
+func (d Created) plain() bool {
+	return d.Parent == (stint.Parent{}) && d.State == (StateRef{}) && len(d.Skip) == 0
+}
+
 func (d Created) appendJSON(b []byte) []byte {
 	b = appendID(append(b, `{"family":`...), d.Family)
 	b = appendString(append(b, `,"name":`...), d.Name)
@@ -34,9 +40,6 @@ func (d Created) appendJSON(b []byte) []byte {
 		b = appendTime(append(b, `,"due":`...), d.Trigger.Due)
 	}
 	b = append(b, '}')
-	if d.Parent != (stint.Parent{}) {
-		b = d.appendParent(append(b, `,"parent":`...))
-	}
 	if len(d.Labels) > 0 {
 		sep := `,"labels":{`
 		for _, k := range slices.Sorted(maps.Keys(d.Labels)) {
@@ -46,26 +49,6 @@ func (d Created) appendJSON(b []byte) []byte {
 		b = append(b, '}')
 	}
 	return append(appendLimits(append(b, `,"limits":`...), d.Limits), '}')
-}
-
-func (d Created) appendParent(b []byte) []byte {
-	p := d.Parent
-	b = appendID(append(b, `{"session":`...), p.Session)
-	b = strconv.AppendInt(append(b, `,"seq":`...), int64(p.Seq), 10)
-	b = appendHash(append(b, `,"hash":`...), p.Hash)
-	if p.Branch {
-		b = append(b, `,"branch":true`...)
-	}
-	if p.Loop != 0 {
-		b = strconv.AppendInt(append(b, `,"loop":`...), int64(p.Loop), 10)
-	}
-	if p.Detach {
-		b = append(b, `,"detach":true`...)
-	}
-	if p.Reason != "" {
-		b = appendString(append(b, `,"reason":`...), p.Reason)
-	}
-	return append(b, '}')
 }
 
 func (d StepRequested) appendJSON(b []byte) []byte { return append(d.appendMembers(b), '}') }

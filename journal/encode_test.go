@@ -112,12 +112,6 @@ func drawCreated(t *rapid.T) journal.Created {
 			Steps: int(drawCount(t, "steps")), Tokens: drawCount(t, "tokens"), Cost: drawCost(t), Stop: rapid.Bool().Draw(t, "stop"),
 		},
 	}
-	if rapid.Bool().Draw(t, "child") {
-		d.Parent = stint.Parent{
-			Session: drawID(t, "parent"), Seq: stint.Seq(drawCount(t, "seq")), Hash: drawHash(t, "hash"), Branch: rapid.Bool().Draw(t, "branch"),
-			Loop: int(drawCount(t, "loop")), Detach: rapid.Bool().Draw(t, "detach"), Reason: drawText(t, "reason"),
-		}
-	}
 	for range rapid.IntRange(0, 3).Draw(t, "labels") {
 		if d.Labels == nil {
 			d.Labels = map[string]string{}

@@ -77,6 +77,11 @@ func drawDraft(t *rapid.T, c *chain) journal.Draft {
 	case journal.LineStarted:
 		d.Body = drawStateOf(t, c, &data)
 		d.Data = data
+	case journal.Created:
+		if data.Parent.Branch && rapid.Bool().Draw(t, "with a state") {
+			data.State, d.Body = c.encode([]byte(rapid.StringN(0, 60, -1).Draw(t, "state")))
+			d.Data = data
+		}
 	default:
 		d.Body = rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "body")
 	}
@@ -167,6 +172,10 @@ func drawData(t *rapid.T, c *chain, kind stint.Kind) any {
 			d.Labels = map[string]string{"k": text.Draw(t, "label")}
 		}
 		d.Trigger.Due = drawTime(t)
+		if rapid.IntRange(0, 2).Draw(t, "of another") == 0 {
+			d.Parent = stint.Parent{Session: testID(2), Seq: stint.Seq(rapid.IntRange(0, 3).Draw(t, "parent's entry")), Hash: stint.Hash{9}, Branch: rapid.IntRange(0, 4).Draw(t, "branch") > 0,
+				Loop: rapid.IntRange(-1, 4).Draw(t, "branched at"), Reason: text.Draw(t, "why")}
+		}
 		return d
 	case stint.SessionWaiting:
 		w := journal.Waiting{For: rapid.SampledFrom([]stint.WaitFor{stint.ForMessage, stint.ForTime, stint.ForDoubt, stint.ForRetry}).Draw(t, "for"), Until: drawTime(t), What: text.Draw(t, "what")}
@@ -228,9 +237,13 @@ func drawLine(t *rapid.T, c *chain) journal.LineStarted {
 	if c.s.Head == 0 {
 		return journal.LineStarted{}
 	}
-	from := rapid.IntRange(0, c.s.Checkpoint.Loop).Draw(t, "from")
+	first := 0
+	if c.s.Parent.Branch {
+		first = c.s.Parent.Loop
+	}
+	from := rapid.IntRange(first, c.s.Checkpoint.Loop).Draw(t, "from")
 	if rapid.IntRange(0, 9).Draw(t, "from nowhere") == 0 {
-		return journal.LineStarted{From: rapid.SampledFrom([]int{-1, c.s.Checkpoint.Loop + 1}).Draw(t, "where")}
+		return journal.LineStarted{From: rapid.SampledFrom([]int{-1, first - 1, c.s.Checkpoint.Loop + 1}).Draw(t, "where")}
 	}
 	cp, err := journal.CheckpointAt(c.es, from)
 	if err != nil {
@@ -241,7 +254,7 @@ func drawLine(t *rapid.T, c *chain) journal.LineStarted {
 
 // drawStateOf gives a line a state of its own, now and then.
 func drawStateOf(t *rapid.T, c *chain, d *journal.LineStarted) (body []byte) {
-	if c.s.Head == 0 || d.From < 0 || d.From > c.s.Checkpoint.Loop || rapid.Bool().Draw(t, "its own state") {
+	if c.s.Head == 0 || d.Checkpoint.Loop != d.From || d.From < 0 || d.From > c.s.Checkpoint.Loop || rapid.Bool().Draw(t, "its own state") {
 		return nil
 	}
 	var err error

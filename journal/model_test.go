@@ -95,6 +95,14 @@ func (m *model) kept() int {
 	if i := m.last(stint.LineStarted); i >= 0 {
 		return m.facts[i].data.(journal.LineStarted).From
 	}
+	return m.branched()
+}
+
+// branched is the loop that the session branched off at; 0 if it did not.
+func (m *model) branched() int {
+	if p := m.facts[0].data.(journal.Created).Parent; p.Branch {
+		return p.Loop
+	}
 	return 0
 }
 
@@ -156,7 +164,7 @@ func (m *model) attempts(i, n int) (count int) {
 // legal says whether the entry may follow.
 func (m *model) legal(kind stint.Kind, pos stint.Position, epoch int64, data any) bool {
 	if len(m.facts) == 0 {
-		return kind == stint.SessionCreated
+		return kind == stint.SessionCreated && born(m.id, data.(journal.Created))
 	}
 	before := m.facts[len(m.facts)-1].by
 	if epoch < before {
@@ -173,7 +181,7 @@ func (m *model) legal(kind stint.Kind, pos stint.Position, epoch int64, data any
 		return epoch > before && (prior == stint.Died || prior == stint.Expired)
 	case stint.LineStarted:
 		from := data.(journal.LineStarted).From
-		return from >= 0 && from <= m.done()
+		return from >= m.branched() && from <= m.done()
 	case stint.SessionResumed:
 		return status != stint.Pending
 	case stint.SessionEnded:
@@ -205,6 +213,15 @@ func (m *model) legal(kind stint.Kind, pos stint.Position, epoch int64, data any
 		return false
 	}
 	return inLoop && epoch == before && !m.runningSince().IsZero() && pos.Attempt == m.attempts(first, len(m.facts))
+}
+
+// born says whether a session may begin so: with the parent that a branch has, and with a
+// state only as one.
+func born(id stint.ID, c journal.Created) bool {
+	if p := c.Parent; p.Branch {
+		return !p.Session.IsZero() && p.Session != id && p.Seq > 0 && p.Loop >= 0 && (c.State.Enc == "" || c.State.Enc == journal.Full)
+	}
+	return c.Parent.Loop == 0 && c.State.Enc == "" && len(c.Skip) == 0
 }
 
 // session is what all the facts come to. The hash is not the model's business.
@@ -343,6 +360,14 @@ func (m *model) checkpoint() stint.Checkpoint {
 	for _, f := range m.facts[m.lineBegin():] {
 		var ref journal.StateRef
 		switch d := f.data.(type) {
+		case journal.Created:
+			if !d.Parent.Branch {
+				continue
+			}
+			if ref = d.State; ref.Enc == "" {
+				cp.At = f.at
+				continue
+			}
 		case journal.LineStarted:
 			cp.Seq, cp.At, cp.Rank, cp.Weight, cp.Size, cp.Sum = d.Checkpoint.Seq, d.Checkpoint.At, d.Checkpoint.Rank, d.Checkpoint.Weight, d.Checkpoint.Size, d.Checkpoint.Sum
 			if ref = d.State; ref.Enc == "" {

@@ -95,7 +95,9 @@ func appendData(b []byte, d any) ([]byte, error) {
 		if err := sound("config", d.Config); err != nil {
 			return b, err
 		}
-		return d.appendJSON(b), nil
+		if d.plain() {
+			return d.appendJSON(b), nil
+		}
 	case StepRequested:
 		return d.appendJSON(b), nil
 	case StepDone:
@@ -182,7 +184,7 @@ func written(d any, b []byte) bool {
 	switch d := d.(type) {
 	case Created:
 		// \ufffd stands for bytes that are not UTF-8, and for little else.
-		return sayable(d.Limits.Deadline) && sayable(d.Trigger.Due) && !bytes.Contains(b, []byte(`\ufffd`))
+		return d.plain() && sayable(d.Limits.Deadline) && sayable(d.Trigger.Due) && !bytes.Contains(b, []byte(`\ufffd`))
 	case StepDone, StepRequested, LoopStarted, LoopCompleted:
 		return true
 	}

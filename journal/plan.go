@@ -121,18 +121,18 @@ func MakePlan(s stint.Session, es []stint.Entry, from int, stateNow, stateThen [
 	p := Plan{
 		Session: s.ID, From: from, Head: s.Head,
 		Keeps:   Keeps{Loops: from},
-		Leaves:  Leaves{Line: c.line, Loops: len(c.loops) - from},
+		Leaves:  Leaves{Line: c.line, Loops: c.last() - from},
 		State:   StateChange{Before: s.Checkpoint.Size, After: int64(len(stateThen)), Changes: []KeyChange{}},
 		Outside: []EffectStep{}, InDoubt: []EffectStep{},
 	}
-	for _, l := range c.loops[:from] {
+	for _, l := range c.loops[:from-c.first] {
 		p.Keeps.Steps += l.Steps
 		p.Keeps.Usage = p.Keeps.Usage.Add(l.Usage)
 	}
 	if p.State.Unknown = stateNow == nil && s.Checkpoint.Seq != 0; !p.State.Unknown {
 		p.State.compare(stateNow, stateThen)
 	}
-	if err := p.effects(es, c.loops[from:]); err != nil {
+	if err := p.effects(es, c.loops[from-c.first:]); err != nil {
 		return Plan{}, err
 	}
 	p.Hash = p.sum(s.HeadHash, s.Checkpoint.Sum, sha256.Sum256(stateThen))

@@ -27,6 +27,73 @@ type StateRef struct {
 	Sum    stint.Hash `json:"sum,omitzero"`
 }
 
+// StateOf is how a state lies in the body of e; the zero StateRef for an entry that carries
+// none, or whose body was erased. Data that cannot be read is [stint.Corrupt].
+func StateOf(e *stint.Entry) (StateRef, error) {
+	switch {
+	case e.Erased:
+		return StateRef{}, nil
+	case e.Kind == stint.LoopCompleted:
+		d, err := Decode[LoopCompleted](e)
+		return d.State, err
+	case e.Kind == stint.LineStarted:
+		d, err := Decode[LineStarted](e)
+		return d.State, err
+	case e.Kind == stint.SessionCreated:
+		d, err := Decode[Created](e)
+		return d.State, err
+	}
+	return StateRef{}, nil
+}
+
+// CheckpointOf is the checkpoint that e leaves: of a session that begins, of a line, or of a
+// loop that ended. One of a loop that left the state as it was has no Seq: it is the one
+// before. It is zero for other entries.
+func CheckpointOf(e *stint.Entry) (stint.Checkpoint, error) {
+	switch e.Kind {
+	case stint.SessionCreated:
+		d, err := Decode[Created](e)
+		return d.checkpoint(e), err
+	case stint.LineStarted:
+		d, err := Decode[LineStarted](e)
+		return d.checkpoint(e), err
+	case stint.LoopCompleted:
+		d, err := Decode[LoopCompleted](e)
+		return d.checkpoint(e, stint.Checkpoint{}), err
+	}
+	return stint.Checkpoint{}, nil
+}
+
+// checkpoint is what a session begins with: nothing, unless it is a branch.
+func (d *Created) checkpoint(e *stint.Entry) (cp stint.Checkpoint) {
+	if !d.Parent.Branch {
+		return cp
+	}
+	if d.State.Enc != "" {
+		cp = d.State.checkpoint(cp, e.Seq)
+	}
+	cp.Loop, cp.At = d.Parent.Loop, e.At
+	return cp
+}
+
+// checkpoint is what a line begins with: that of the loop it keeps, or a state of its own.
+func (d *LineStarted) checkpoint(e *stint.Entry) stint.Checkpoint {
+	cp := d.Checkpoint
+	if d.State.Enc != "" {
+		cp = d.State.checkpoint(cp, e.Seq)
+		cp.At = e.At
+	}
+	cp.Loop = d.From
+	return cp
+}
+
+// checkpoint is what a loop leaves behind the checkpoint before it.
+func (d *LoopCompleted) checkpoint(e *stint.Entry, before stint.Checkpoint) stint.Checkpoint {
+	cp := d.State.checkpoint(before, e.Seq)
+	cp.Loop, cp.At = e.Pos.Loop, e.At
+	return cp
+}
+
 // checkpoint is what r makes of the checkpoint before, when entry seq carries it.
 func (r StateRef) checkpoint(before stint.Checkpoint, seq stint.Seq) stint.Checkpoint {
 	if r.Enc == Same {

@@ -183,12 +183,8 @@ func (c *chain) source(seq stint.Seq) (journal.StateRef, []byte, error) {
 	if !e.Blob.IsZero() {
 		body = c.blobs[e.Blob]
 	}
-	if e.Kind == stint.LineStarted {
-		d, err := journal.Decode[journal.LineStarted](e)
-		return d.State, body, err
-	}
-	d, err := journal.Decode[journal.LoopCompleted](e)
-	return d.State, body, err
+	ref, err := journal.StateOf(e)
+	return ref, body, err
 }
 
 func toJSON(t failer, v any) []byte {

@@ -35,7 +35,8 @@ type Verifier struct {
 	err    error
 	steps  map[[2]int]stepMark // of the open loop, by step and sub
 	cut    bool                // the open loop was interrupted: steps in it may fail without having begun
-	marks  []stint.Checkpoint  // of the current line, by loop
+	first  int                 // the loop that the session branched off at
+	marks  []stint.Checkpoint  // of the current line, by loop from first on
 	states []stateMark         // of all lines, in order of seq
 }
 
@@ -206,20 +207,24 @@ func (m *stepMark) resolve(e *stint.Entry) error {
 func (v *Verifier) state(e *stint.Entry, d any, after *stint.Session) error {
 	switch d := d.(type) {
 	case Created:
-		v.marks = []stint.Checkpoint{{}}
+		v.first, v.marks = base(d.Parent), []stint.Checkpoint{after.Checkpoint}
+		if d.State.Enc != "" {
+			return v.stateRef(e, d.State)
+		}
 	case LoopCompleted:
 		if err := v.stateRef(e, d.State); err != nil {
 			return err
 		}
-		if e.Pos.Loop != len(v.marks) {
-			return corrupt(e, "completes loop %d after loop %d", e.Pos.Loop, len(v.marks)-1)
+		if e.Pos.Loop != v.first+len(v.marks) {
+			return corrupt(e, "completes loop %d after loop %d", e.Pos.Loop, v.first+len(v.marks)-1)
 		}
 		v.marks = append(v.marks, after.Checkpoint)
 	case LineStarted:
-		if d.From < 0 || d.From >= len(v.marks) {
-			return corrupt(e, "keeps loop %d; the line that it leaves completed %d", d.From, len(v.marks)-1)
+		i := d.From - v.first
+		if i < 0 || i >= len(v.marks) {
+			return corrupt(e, "keeps loop %d; the line that it leaves completed %d", d.From, v.first+len(v.marks)-1)
 		}
-		if !sameState(v.marks[d.From], d.Checkpoint) {
+		if !sameState(v.marks[i], d.Checkpoint) {
 			return corrupt(e, "begins at a checkpoint that is not the one of loop %d", d.From)
 		}
 		if d.State.Enc != "" {
@@ -227,7 +232,7 @@ func (v *Verifier) state(e *stint.Entry, d any, after *stint.Session) error {
 				return err
 			}
 		}
-		v.marks = append(v.marks[:d.From], after.Checkpoint)
+		v.marks = append(v.marks[:i], after.Checkpoint)
 	}
 	return nil
 }

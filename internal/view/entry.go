@@ -226,25 +226,10 @@ func (b bodies) state(ctx context.Context, id stint.ID, seq stint.Seq) (journal.
 		err.Session = id
 		return journal.StateRef{}, nil, err
 	}
-	ref, err := stateRef(&es[0])
+	ref, err := journal.StateOf(&es[0])
 	if err != nil {
 		return ref, nil, err
 	}
 	body, err := b.of(ctx, &es[0])
 	return ref, body, err
-}
-
-// stateRef is how the state lies in e; the zero StateRef for an entry without one.
-func stateRef(e *stint.Entry) (journal.StateRef, error) {
-	switch {
-	case e.Erased:
-		return journal.StateRef{}, nil
-	case e.Kind == stint.LoopCompleted:
-		d, err := journal.Decode[journal.LoopCompleted](e)
-		return d.State, err
-	case e.Kind == stint.LineStarted:
-		d, err := journal.Decode[journal.LineStarted](e)
-		return d.State, err
-	}
-	return journal.StateRef{}, nil
 }

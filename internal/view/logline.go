@@ -427,7 +427,7 @@ func (l *Log) content(ctx context.Context, e *stint.Entry, ls []logLine) ([]logL
 		return ls, nil
 	}
 	more := logLine{more: true, whole: true, color: term.Dim}
-	if ref, err := stateRef(e); err == nil && ref.Enc == journal.Delta {
+	if ref, err := journal.StateOf(e); err == nil && ref.Enc == journal.Delta {
 		more.text = fmt.Sprintf("(a delta of %s; stint show %s --state=%d prints the state)", bytesOf(sizeOf(e)), l.row.Short, e.Pos.Loop)
 		return append(ls, more), nil
 	}

@@ -28,7 +28,7 @@ const maxKept = 64 << 20
 
 // check reads the state that e carries, if it carries one.
 func (s *states) check(e *stint.Entry) error {
-	ref, err := stateRef(e)
+	ref, err := journal.StateOf(e)
 	if err != nil || ref.Enc == "" || ref.Enc == journal.Same {
 		return nil // bad data is the journal's problem
 	}
