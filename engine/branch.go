@@ -63,7 +63,7 @@ func (e *Engine) Branch(ctx context.Context, parent stint.ID, b Branch) (Created
 	}
 	c.Parent.Branch, c.Parent.Loop, c.Parent.Reason = true, loop, clip(firstLine(b.Reason), maxQuestion)
 	if !row.Live {
-		if c.Skip, err = e.skipped(ctx, s, loop, b.InDoubt); err != nil {
+		if c.Skipped, err = e.skipped(ctx, s, loop, b.InDoubt); err != nil {
 			return Created{}, err
 		}
 	}

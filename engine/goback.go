@@ -277,7 +277,7 @@ func (e *Engine) skips(ctx context.Context, s *stint.Session) ([]skip, error) {
 func skipsOf(e *stint.Entry) ([]skip, error) {
 	if e.Kind == stint.SessionCreated {
 		d, err := journal.Decode[journal.Created](e)
-		return toSkip(d.Skip), err
+		return toSkip(d.Skipped), err
 	}
 	d, err := journal.Decode[journal.LineStarted](e)
 	if d.InDoubt != journal.SkipDoubt {

@@ -273,6 +273,10 @@ func brief(e stint.Entry) string {
 	if e.Kind == stint.SessionWaiting {
 		delete(m, "approval") // it has the session's id in it
 	}
+	if parent, ok := m["parent"].(map[string]any); ok {
+		delete(parent, "session")
+		delete(parent, "hash")
+	}
 	b, err := json.Marshal(m)
 	if err != nil {
 		return err.Error()

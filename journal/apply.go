@@ -281,7 +281,7 @@ func bornRight(s *stint.Session, e *stint.Entry, d *Created) error {
 	switch {
 	case p.Branch && (p.Session.IsZero() || p.Session == e.Session || p.Seq < 1 || p.Loop < 0):
 		return illegal(s, e, "a branch names the entry of another session that it begins at")
-	case !p.Branch && (p.Loop != 0 || d.State != (StateRef{}) || len(d.Skip) > 0):
+	case !p.Branch && (p.Loop != 0 || d.State != (StateRef{}) || len(d.Skipped) > 0):
 		return illegal(s, e, "only a branch begins with a state")
 	case d.State != (StateRef{}) && d.State.Enc != Full:
 		return illegal(s, e, "a branch has its state whole, not %q", d.State.Enc)

@@ -21,9 +21,9 @@ type Created struct {
 	Labels  map[string]string `json:"labels,omitempty"`
 	Limits  stint.Limits      `json:"limits"`
 	State   StateRef          `json:"state,omitzero"` // of a branch: the body's; without one it begins with no state
-	// Skip is, of a branch, the steps in doubt of its parent that it does not do: the first
+	// Skipped is, of a branch, the steps in doubt of its parent that it does not do: the first
 	// equal step gets the marker of [Unknown] as its result.
-	Skip []DoubtedStep `json:"skip,omitempty"`
+	Skipped []DoubtedStep `json:"skipped,omitempty"`
 }
 
 // base is the loop behind whose checkpoint a session begins: its own are counted from

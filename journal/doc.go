@@ -26,5 +26,5 @@
 // # States
 //
 // A checkpoint's state is the body of the entry that made it: a full snapshot, or
-// a delta against an earlier checkpoint. See [Link] for the shape of the chain.
+// a delta against an earlier checkpoint. See standsOn for the shape of the chain.
 package journal

@@ -20,7 +20,7 @@ func (d LoopStarted) appendJSON(b []byte) []byte {
 // plain reports whether d is of a session that comes from no other. Only that is written by
 // hand: others are few.
 func (d Created) plain() bool {
-	return d.Parent == (stint.Parent{}) && d.State == (StateRef{}) && len(d.Skip) == 0
+	return d.Parent == (stint.Parent{}) && d.State == (StateRef{}) && len(d.Skipped) == 0
 }
 
 func (d Created) appendJSON(b []byte) []byte {

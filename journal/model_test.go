@@ -221,7 +221,7 @@ func born(id stint.ID, c journal.Created) bool {
 	if p := c.Parent; p.Branch {
 		return !p.Session.IsZero() && p.Session != id && p.Seq > 0 && p.Loop >= 0 && (c.State.Enc == "" || c.State.Enc == journal.Full)
 	}
-	return c.Parent.Loop == 0 && c.State.Enc == "" && len(c.Skip) == 0
+	return c.Parent.Loop == 0 && c.State.Enc == "" && len(c.Skipped) == 0
 }
 
 // session is what all the facts come to. The hash is not the model's business.

@@ -105,7 +105,7 @@ func (r StateRef) checkpoint(before stint.Checkpoint, seq stint.Seq) stint.Check
 // linkBase is how many deltas stand side by side on each level of a chain.
 const linkBase = 64
 
-// Link is the rank that the checkpoint of this rank is a delta against; a
+// standsOn is the rank that the checkpoint of this rank is a delta against; a
 // checkpoint of rank 0 is a full snapshot.
 //
 // Most are against the one before. Each 64th skips back to the 64th before it,
@@ -113,7 +113,7 @@ const linkBase = 64
 // long and a state is read in time that does not grow with the session, while
 // every level stores what changed only once: growth stays linear. (A full snapshot
 // every 64 links, the obvious rule, is quadratic for a state that grows.)
-func Link(rank int) int {
+func standsOn(rank int) int {
 	if rank <= 0 {
 		return 0
 	}
@@ -206,7 +206,7 @@ func WriteState(cp stint.Checkpoint, old, state []byte, src Source) (StateRef, [
 	}
 	rank := cp.Rank + 1
 	base, weight := cp.Seq, cp.Weight
-	if to := Link(rank); to != cp.Rank {
+	if to := standsOn(rank); to != cp.Rank {
 		b, at, err := readChain(cp.Seq, to, src)
 		if err != nil {
 			return ref, nil, err

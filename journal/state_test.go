@@ -17,7 +17,7 @@ func TestLinkShape(t *testing.T) {
 	length := make([]int32, top+1) // links to rank 0
 	children := map[int]int{}
 	for rank := 1; rank <= top; rank++ {
-		to := journal.Link(rank)
+		to := journal.StandsOn(rank)
 		if to < 0 || to >= rank {
 			t.Fatalf("rank %d links to %d", rank, to)
 		}

@@ -123,12 +123,12 @@ func Key(id stint.ID, p stint.Position) string {
 		b = binary.AppendUvarint(b, uint64(v))
 	}
 	sum := sha256.Sum256(b)
-	return Base32(sum[:])
+	return base32(sum[:])
 }
 
-// Base32 writes b in Crockford's alphabet, lower case, without padding: the
+// base32 writes b in Crockford's alphabet, lower case, without padding: the
 // alphabet of ids.
-func Base32(b []byte) string {
+func base32(b []byte) string {
 	const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 	out := make([]byte, 0, (len(b)*8+4)/5)
 	acc, bits := uint32(0), uint(0)

@@ -25,7 +25,7 @@ import (
 //   - questions: a step that a person was asked about begins after a yes to exactly
 //     that step, and none of them is decided twice;
 //   - loops: a loop completes only with all its intents settled;
-//   - states: a checkpoint's delta stands on a checkpoint of the rank that [Link]
+//   - states: a checkpoint's delta stands on a checkpoint of the rank that standsOn
 //     says, and a new line begins at a checkpoint of the line it leaves.
 //
 // Entries cut off at the end leave a sound journal: compare Head and HeadHash of
@@ -255,7 +255,7 @@ func (v *Verifier) stateRef(e *stint.Entry, r StateRef) error {
 		}
 	case Delta:
 		i, found := slices.BinarySearchFunc(v.states, r.Base, func(m stateMark, seq stint.Seq) int { return cmp.Compare(m.seq, seq) })
-		if !found || r.Rank < 1 || v.states[i].rank != Link(r.Rank) {
+		if !found || r.Rank < 1 || v.states[i].rank != standsOn(r.Rank) {
 			return corrupt(e, "has a delta of rank %d against entry %d, which does not carry the state it needs", r.Rank, r.Base)
 		}
 	default:

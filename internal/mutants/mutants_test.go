@@ -23,6 +23,7 @@ func table() []mutant {
 		questionMutants(),
 		promiseMutants(),
 		personMutants(),
+		branchMutants(),
 		agentMutants(),
 		httpMutants(),
 		shellMutants(),

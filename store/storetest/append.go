@@ -76,7 +76,7 @@ func appendMembers(k *kit) {
 			Step: stint.Position{Line: 1, Loop: 2, Attempt: 3, Step: 4, Sub: 5}, Wakes: []stint.MessageKind{stint.Decision, stint.Prompt}}),
 		resumes(), starts, fails,
 		{Kind: stint.LimitChanged, Data: journal.LimitChanged{Limits: stint.Limits{Tokens: 1 << 60}}},
-		{Kind: stint.LineStarted, Data: journal.LineStarted{From: 1, Checkpoint: c.s.Checkpoint, Reason: "again", Park: true}},
+		{Kind: stint.LineStarted, Data: journal.LineStarted{From: 4, Checkpoint: c.s.Checkpoint, Reason: "again", Park: true}},
 		resumes(), starts, {Kind: stint.SessionEnded, Data: journal.Ended{Outcome: stint.Failed, Reason: "gave up"}},
 		resumes(), ends(),
 	} {
