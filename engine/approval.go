@@ -9,6 +9,7 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/ident"
 	"github.com/stint-dev/stint/internal/jsonx"
+	"github.com/stint-dev/stint/internal/past"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -98,7 +99,7 @@ func (l *loop) answer(a *stint.Approval) (json.RawMessage, error) {
 	for {
 		es, err := l.d.e.store.Entries(l.d.io, stint.Range{Session: l.start.ID, After: a.Decided - 1, Until: a.Decided})
 		if err == nil && len(es) == 1 {
-			return l.body(&pastStep{body: es[0].Body, blob: es[0].Blob})
+			return l.body(&past.Step{Body: es[0].Body, Blob: es[0].Blob})
 		}
 		if err == nil {
 			return nil, stint.Corrupt.Errorf("approval", "entry %d, which has the answer, is not there", a.Decided)

@@ -125,7 +125,9 @@ func TestBranchHears(t *testing.T) {
 		}{
 			{"the parent", func() stint.ID { return id }, []string{input, "2 human:ana: more"}},
 			{"at a loop", func() stint.ID { return r.branch(n.Engine, id, engine.Branch{From: &one, Say: "hi"}) }, []string{input, "2 engine: hi"}},
-			{"before the first", func() stint.ID { return r.branch(n.Engine, id, engine.Branch{From: &zero, Say: "hi", Actor: "human:kim"}) }, []string{input, "1 human:kim: hi"}},
+			{"before the first", func() stint.ID {
+				return r.branch(n.Engine, id, engine.Branch{From: &zero, Say: "hi", Actor: "human:kim"})
+			}, []string{input, "1 human:kim: hi"}},
 			{"of that one", func() stint.ID {
 				return r.branch(n.Engine, r.branch(n.Engine, id, engine.Branch{From: &zero}), engine.Branch{From: &zero})
 			}, []string{input}},

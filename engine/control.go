@@ -10,6 +10,7 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/faultpoint"
 	"github.com/stint-dev/stint/internal/jsonx"
+	"github.com/stint-dev/stint/internal/past"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -300,21 +301,12 @@ func (e *Engine) firstInput(ctx context.Context, s *stint.Session) (*stint.Messa
 	if len(es) == 0 {
 		return nil, stint.Corrupt.Errorf("inbox", "the journal has no first entry")
 	}
-	first := &es[0]
-	m := stint.Message{ID: inputID, Kind: stint.Prompt, From: first.Actor, At: first.At}
-	if s.Parent.Branch {
-		if len(es) < 2 || es[1].Kind != stint.MessageTaken {
-			return nil, nil
-		}
-		first = &es[1]
-		d, err := journal.Decode[journal.Taken](first)
-		if err != nil || d.ID != inputID {
-			return nil, err
-		}
-		m.From, m.At = d.From, d.At
+	m, from, err := past.FirstInput(es)
+	if err != nil || from == nil {
+		return nil, err
 	}
-	if m.Body = first.Body; !first.Blob.IsZero() {
-		if m.Body, err = e.store.Blob(ctx, s.Family, first.Blob); err != nil {
+	if !from.Blob.IsZero() {
+		if m.Body, err = e.store.Blob(ctx, s.Family, from.Blob); err != nil {
 			return nil, err
 		}
 	}
@@ -323,9 +315,6 @@ func (e *Engine) firstInput(ctx context.Context, s *stint.Session) (*stint.Messa
 	}
 	return &m, nil
 }
-
-// inputID is the id of the message that a session's input is.
-const inputID = "input"
 
 // firstInput is that for the loop that begins, if it is the first.
 func (d *driver) firstInput() ([]stint.Message, error) {
@@ -437,7 +426,7 @@ func (d *driver) resolve(s *stint.Session, m stint.Message, c journal.Command) e
 	if err != nil {
 		return err
 	}
-	if st := o.past.at(want.Step, want.Sub); st == nil || !st.requested || st.done != nil {
+	if st := o.past.At(want.Step, want.Sub); st == nil || !st.Requested || st.Done != nil {
 		return d.refuse(m, "the agent's step differs from the recorded one, which no verdict settles: mend the agent and resume, or restart from an earlier loop")
 	}
 	if err := d.take(m, ""); err != nil {

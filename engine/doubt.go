@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/past"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -52,7 +53,7 @@ func (l *loop) doubt(c *call, cause error) {
 // resolved answers c by the rule's verdict.
 func (l *loop) resolved(c *call, v journal.Verdict, result json.RawMessage, cause error) {
 	if v == journal.Unknown {
-		result = json.RawMessage(unknownResult)
+		result = json.RawMessage(past.Unknown)
 	} else if result == nil {
 		result = json.RawMessage("null")
 	}
@@ -84,7 +85,7 @@ func (l *loop) again(c *call, cause error) {
 
 // diverged parks a loop whose step is not the one that the journal has.
 func (l *loop) diverged(c *call, was journal.StepRequested) *parking {
-	what := fmt.Sprintf("step %s was %s, the agent now asks for %s", c.pos, describe(was), describe(c.intent))
+	what := fmt.Sprintf("step %s was %s, the agent now asks for %s", c.pos, past.Describe(was), past.Describe(c.intent))
 	return &parking{hint: l.changed(), wait: &stint.Wait{For: stint.ForDoubt, Step: c.pos, What: what}}
 }
 
@@ -96,16 +97,8 @@ func (l *loop) changed() string {
 }
 
 // skipped parks a loop that ended without a step that the journal has.
-func (l *loop) skipped(p *pastStep) *parking {
-	pos := l.at(p.step, p.sub)
-	what := fmt.Sprintf("step %s was %s, the agent now ends the loop without it", pos, describe(p.intent))
+func (l *loop) skipped(p *past.Step) *parking {
+	pos := l.at(p.Step, p.Sub)
+	what := fmt.Sprintf("step %s was %s, the agent now ends the loop without it", pos, past.Describe(p.Intent))
 	return &parking{hint: l.changed(), wait: &stint.Wait{For: stint.ForDoubt, Step: pos, What: what}}
-}
-
-func describe(r journal.StepRequested) string {
-	s := fmt.Sprintf("%s %q (%s)", r.Kind, r.Name, r.Effect)
-	if r.Input != "" {
-		s += " with input " + r.Input
-	}
-	return s
 }

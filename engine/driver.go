@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/faultpoint"
+	"github.com/stint-dev/stint/internal/past"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -348,7 +349,7 @@ func (d *driver) begin(why string) (*loop, error) {
 			pos.Attempt--
 		}
 	}
-	l := &loop{d: d, state: d.state, past: past{}, begun: time.Now()}
+	l := &loop{d: d, state: d.state, past: past.Steps{}, begun: time.Now()}
 	d.place = s.At
 	d.place.Loop = pos.Loop
 	anew := false // it was interrupted before anything followed from its inbox
@@ -408,7 +409,7 @@ func (d *driver) close(l *loop, next stint.Next, err error) (*parking, error) {
 		return l.park, nil
 	}
 	if err == nil {
-		if p := l.past.left(l.step); p != nil {
+		if p := l.past.Left(l.step); p != nil {
 			return l.skipped(p), nil
 		}
 		err = checkNext(&next)

@@ -37,21 +37,6 @@ func failureOf(err error) journal.Failure {
 	return f
 }
 
-// asRecorded is the error that an agent gets for f.
-func asRecorded(f journal.Failure, final bool) error {
-	err := errors.New(f.Text)
-	if f.Code != "" || f.Hint != "" {
-		err = &stint.Error{Code: f.Code, Err: err, Hint: f.Hint}
-	}
-	if f.After > 0 {
-		err = stint.Retry(f.After, err)
-	}
-	if final {
-		err = stint.Fail(err)
-	}
-	return stint.Definite(err)
-}
-
 // failureBody is f as the body of an entry; nil where the line says all of it.
 func failureBody(f journal.Failure, line string) []byte {
 	if f == (journal.Failure{Text: line}) {

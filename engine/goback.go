@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/past"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -149,7 +150,7 @@ func (e *Engine) doubts(ctx context.Context, s *stint.Session) ([]journal.Doubte
 	if !s.At.Open {
 		return nil, nil
 	}
-	steps := past{}
+	steps := past.Steps{}
 	for after := s.At.LoopSeq - 1; ; {
 		es, err := e.store.Entries(ctx, stint.Range{Session: s.ID, After: after, Limit: 1000})
 		if err != nil {
@@ -159,7 +160,7 @@ func (e *Engine) doubts(ctx context.Context, s *stint.Session) ([]journal.Doubte
 			if es[i].Pos.Loop != s.At.Loop {
 				continue // a prompt may have been taken in the loop before
 			}
-			if err := steps.add(&es[i]); err != nil {
+			if err := steps.Add(&es[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -170,8 +171,8 @@ func (e *Engine) doubts(ctx context.Context, s *stint.Session) ([]journal.Doubte
 	}
 	var out []journal.DoubtedStep
 	for _, st := range steps {
-		if st.requested && st.done == nil && st.verdict == "" && st.intent.Effect == stint.Once {
-			out = append(out, journal.DoubtedStep{Pos: stint.Position{Line: s.At.Line, Loop: s.At.Loop, Step: st.step, Sub: st.sub}, StepRequested: st.intent})
+		if st.Requested && st.Done == nil && st.Verdict == "" && st.Intent.Effect == stint.Once {
+			out = append(out, journal.DoubtedStep{Pos: stint.Position{Line: s.At.Line, Loop: s.At.Loop, Step: st.Step, Sub: st.Sub}, StepRequested: st.Intent})
 		}
 	}
 	slices.SortFunc(out, func(a, b journal.DoubtedStep) int {
@@ -314,7 +315,7 @@ func (l *loop) skip(c *call) {
 	}
 	sk.at, l.loose = c.pos, seq
 	l.count(c.step, stint.Usage{})
-	c.answered, c.result = true, stint.Result{Data: json.RawMessage(unknownResult)}
+	c.answered, c.result = true, stint.Result{Data: json.RawMessage(past.Unknown)}
 	l.d.w.flush(false)
 }
 

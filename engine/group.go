@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/past"
 )
 
 // DoAll implements [stint.Loop].
@@ -12,7 +13,7 @@ func (l *loop) DoAll(ctx context.Context, steps []stint.Step, fn func(context.Co
 		return nil, nil
 	}
 	if !l.busy.CompareAndSwap(false, true) {
-		return nil, overlapping(steps[0].Name)
+		return nil, past.Overlapping(steps[0].Name)
 	}
 	defer l.busy.Store(false)
 	calls := make([]*call, len(steps))
@@ -34,7 +35,7 @@ func (l *loop) DoAll(ctx context.Context, steps []stint.Step, fn func(context.Co
 	for i, c := range calls {
 		out[i], errs[i] = c.result, c.err
 	}
-	return out, groupError(errs)
+	return out, past.GroupError(errs)
 }
 
 // together brings the members of a group to their outcomes. Those that a person decided
@@ -98,28 +99,6 @@ func (l *loop) batch(ctx context.Context, calls []*call, fn func(context.Context
 	}
 	for range calls {
 		l.settle(<-done)
-	}
-	return nil
-}
-
-// memberErrors is the error of a group: the first, and all of them for agents that
-// have to tell each member its own.
-type memberErrors struct {
-	error
-	all []error
-}
-
-// Members returns one error for each step of the group, nil for those without.
-func (m memberErrors) Members() []error { return m.all }
-
-// Unwrap returns the first error.
-func (m memberErrors) Unwrap() error { return m.error }
-
-func groupError(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return memberErrors{err, errs}
-		}
 	}
 	return nil
 }

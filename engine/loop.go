@@ -3,19 +3,17 @@ package engine
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/faultpoint"
 	"github.com/stint-dev/stint/internal/jsonx"
+	"github.com/stint-dev/stint/internal/past"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -25,7 +23,7 @@ type loop struct {
 	start stint.Session
 	state json.RawMessage
 	inbox []stint.Message
-	past  past        // what earlier attempts recorded
+	past  past.Steps  // what earlier attempts recorded
 	cut   stint.Actor // who interrupted it after that; empty: nobody did
 	begun time.Time   // on a clock that nobody sets
 
@@ -48,7 +46,7 @@ func (l *loop) Inbox() []stint.Message { return l.inbox }
 
 // Recorded returns the results that earlier attempts at this loop left, as JSON
 // objects in order of position: for agents that tell their program about them.
-func (l *loop) Recorded() []json.RawMessage { return l.past.describe() }
+func (l *loop) Recorded() []json.RawMessage { return l.past.Describe() }
 
 // Begun tells of a step of this loop, and of the member sub of a group or 0, whether earlier
 // attempts left its intent or its outcome in the journal, and what was said of it since it
@@ -56,11 +54,7 @@ func (l *loop) Recorded() []json.RawMessage { return l.past.describe() }
 // effects begin outside a step's function: what they know to have begun and the journal
 // does not is in doubt. What this attempt records does not count.
 func (l *loop) Begun(step, sub int) (begun bool, verdict string) {
-	p := l.past.at(step, sub)
-	if p == nil {
-		return false, ""
-	}
-	return p.requested || p.done != nil, string(p.verdict)
+	return l.past.Begun(step, sub)
 }
 
 // LastAttempt reports whether an error of this attempt would end the session: there is no
@@ -106,7 +100,7 @@ func (l *loop) at(step, sub int) stint.Position {
 // Do implements [stint.Loop].
 func (l *loop) Do(ctx context.Context, s stint.Step, fn func(context.Context, string) (stint.Result, error)) (stint.Result, error) {
 	if !l.busy.CompareAndSwap(false, true) {
-		return stint.Result{}, overlapping(s.Name)
+		return stint.Result{}, past.Overlapping(s.Name)
 	}
 	defer l.busy.Store(false)
 	c, err := l.prepare(s, l.step+1, 0, 0)
@@ -135,12 +129,6 @@ func (l *loop) Do(ctx context.Context, s stint.Step, fn func(context.Context, st
 	return c.result, c.err
 }
 
-func overlapping(name string) error {
-	err := stint.Invalid.Errorf("step "+name, "another step is under way")
-	err.Hint = "steps follow each other; give the ones that may overlap to DoAll as a group"
-	return err
-}
-
 // call is one step on its way through Do.
 type call struct {
 	step     stint.Step
@@ -164,11 +152,11 @@ func (l *loop) prepare(s stint.Step, step, sub, beside int) (*call, error) {
 	if l.park != nil {
 		return nil, stint.ErrParked
 	}
-	if err := defaults(&s); err != nil {
+	if err := past.Check(&s); err != nil {
 		return nil, err
 	}
-	c := &call{step: s, pos: l.at(step, sub), intent: journal.StepRequested{Name: s.Name, Kind: s.Kind, Effect: s.Effect, Input: inputSum(s.Input)}}
-	if p := l.past.at(step, sub); p != nil {
+	c := &call{step: s, pos: l.at(step, sub), intent: past.Intent(&s)}
+	if p := l.past.At(step, sub); p != nil {
 		l.replay(c, p)
 		if l.park != nil {
 			return nil, stint.ErrParked
@@ -200,119 +188,33 @@ func passedOver(s *stint.Step, by stint.Actor) error {
 	return stint.Definite(&stint.Error{Code: stint.Denied, Err: fmt.Errorf("%s: the turn was interrupted by %s", why, by)})
 }
 
-func defaults(s *stint.Step) error {
-	if n := utf8.RuneCountInString(s.Name); n < 1 || n > 200 {
-		return stint.Invalid.Errorf("step", "a step's name has 1 to 200 characters, not %d", n)
-	}
-	if !utf8.ValidString(s.Name) || !utf8.ValidString(string(s.Kind)) {
-		return stint.Invalid.Errorf("step", "the name and the kind of a step are UTF-8, which %q (%q) is not", s.Name, s.Kind)
-	}
-	if s.Kind == "" {
-		s.Kind = stint.Custom
-	}
-	switch s.Effect {
-	case "":
-		s.Effect = stint.Once
-	case stint.Read, stint.Idempotent, stint.Once:
-	default:
-		return stint.Invalid.Errorf("step "+s.Name, "effect %q is none of read, idempotent, once", s.Effect)
-	}
-	if len(s.Input) > journal.MaxBody {
-		err := stint.Limit.Errorf("step "+s.Name, "the input would be %d bytes; at most %d fit", len(s.Input), journal.MaxBody)
-		err.Hint = "keep large content in a file or a database and give the step where it lies"
-		return err
-	}
-	if s.Input != nil {
-		if err := jsonx.Check(s.Input, jsonx.Limits{}); err != nil {
-			return stint.Invalid.Errorf("step "+s.Name, "the input is not JSON: %v", err)
-		}
-	}
-	if s.Timeout <= 0 {
-		s.Timeout = 10 * time.Minute
-	}
-	return nil
-}
-
-// inputSum is the short hash that tells whether two steps have the same input.
-func inputSum(in json.RawMessage) string {
-	if len(in) == 0 {
-		return ""
-	}
-	sum := sha256.Sum256(in)
-	return hex.EncodeToString(sum[:12])
-}
-
 // replay answers c from what an earlier attempt recorded, or parks.
-func (l *loop) replay(c *call, p *pastStep) {
-	if !p.intent.Same(c.intent) {
-		l.parkFor(l.diverged(c, p.intent))
+func (l *loop) replay(c *call, p *past.Step) {
+	if !p.Intent.Same(c.intent) {
+		l.parkFor(l.diverged(c, p.Intent))
 		return
 	}
-	c.intended = p.requested && c.step.Effect == stint.Once // what a step reserved that is done again stays reserved
+	c.intended = p.Requested && c.step.Effect == stint.Once // what a step reserved that is done again stays reserved
 	switch {
-	case p.done != nil:
+	case p.Answered():
 		c.answered = true
-		l.count(c.step, p.done.Usage)
-		if p.failed {
-			c.err = l.recordedError(p)
-			return
-		}
-		c.result, c.err = l.recorded(p)
-	case p.verdict == journal.Happened:
-		c.answered = true
-		l.count(c.step, stint.Usage{})
-		c.result, c.err = l.recorded(p)
-	case p.verdict == journal.Unknown:
-		c.answered = true
-		l.count(c.step, stint.Usage{})
-		c.result = stint.Result{Data: json.RawMessage(unknownResult)}
-	case p.verdict == journal.NotHappened:
+		l.count(c.step, p.Usage())
+		c.result, c.err = p.Answer(func() (json.RawMessage, error) { return l.body(p) })
+	case p.Verdict == journal.NotHappened:
 		c.intended = false // ask again, under the same key
-	case p.requested && c.step.Effect == stint.Once:
+	case p.Requested && c.step.Effect == stint.Once:
 		l.doubt(c, errors.New("the attempt ended between its intent and its result"))
 	}
 }
 
-// unknownResult is what a step gives whose outcome nobody could tell.
-const unknownResult = `{"stint":"unknown","note":"interrupted; whether the effect took place is not known"}`
-
-// recorded loads the body of a recorded result.
-func (l *loop) recorded(p *pastStep) (stint.Result, error) {
-	res := stint.Result{}
-	if p.done != nil {
-		res.Usage = p.done.Usage
-	}
-	body, err := l.body(p)
-	if err != nil {
-		return res, fmt.Errorf("the recorded result of this step: %w", err)
-	}
-	if res.Data = body; body == nil {
-		res.Data = json.RawMessage("null")
-	}
-	return res, nil
-}
-
-// recordedError loads the error that a step has as its result.
-func (l *loop) recordedError(p *pastStep) error {
-	body, err := l.body(p)
-	if err != nil {
-		return fmt.Errorf("the recorded error of this step: %w", err)
-	}
-	f, err := p.done.Failure(body)
-	if err != nil {
-		return err
-	}
-	return asRecorded(f, p.done.Final)
-}
-
 // body returns the body of a recorded outcome. A store that cannot be read for a
 // moment is asked again: what a step gave must not depend on that.
-func (l *loop) body(p *pastStep) (json.RawMessage, error) {
-	if p.blob.IsZero() {
-		return p.body, nil
+func (l *loop) body(p *past.Step) (json.RawMessage, error) {
+	if p.Blob.IsZero() {
+		return p.Body, nil
 	}
 	for {
-		b, err := l.d.e.store.Blob(l.d.w.ctx, l.start.Family, p.blob)
+		b, err := l.d.e.store.Blob(l.d.w.ctx, l.start.Family, p.Blob)
 		if err == nil || !errors.Is(err, stint.Unavailable) || l.d.isDraining() || l.d.isLost() {
 			return b, err
 		}
@@ -433,7 +335,7 @@ func (l *loop) settle(c *call) {
 		return
 	}
 	if errors.Is(c.err, stint.ErrParked) { // a step inside a step
-		c.err = overlapping(c.step.Name)
+		c.err = past.Overlapping(c.step.Name)
 	}
 	_, final, definite := steering(c.err)
 	if c.step.Effect == stint.Once && !definite {
@@ -492,7 +394,7 @@ func (l *loop) fail(c *call, definite, final bool) {
 	var body []byte
 	if definite { // recorded first, then used: a replay gets the same
 		f := failureOf(c.err)
-		c.err = asRecorded(f, final)
+		c.err = past.Error(f, final)
 		body = failureBody(f, d.Error)
 	}
 	seq, err := l.d.w.add(journal.Draft{Kind: stint.StepFailed, Pos: c.pos, Actor: stint.ByAgent, Data: d, Body: body})

@@ -15,6 +15,7 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/faultpoint"
 	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/internal/past"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -67,7 +68,8 @@ func (e *Engine) RunNew(ctx context.Context, r Request, begun func(Created)) (st
 	}
 	d := e.newDriver(ctx, l)
 	d.fresh = &b.Session
-	d.input = &stint.Message{ID: inputID, Kind: stint.Prompt, From: b.Entries[0].Actor, At: b.Entries[0].At, Body: r.Input}
+	input := past.Input(&b.Entries[0], r.Input)
+	d.input = &input
 	s, again, err := e.runOne(ctx, d)
 	if err != nil || !again {
 		return s, err

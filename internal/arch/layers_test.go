@@ -66,8 +66,10 @@ func vocabularyLayers() []row {
 		{pkg: "store/postgres", is: "a store that several machines share", may: may(root, "internal/cursor", "internal/faultpoint")},
 		{pkg: "store/storetest", is: "the suite that every store must pass", may: may(root, "journal")},
 
+		{pkg: "internal/past", is: "what a journal says of the steps of a loop, and answers to the same ones", may: may(root, "journal", "internal/jsonx"), pure: true},
+
 		// The only writer.
-		{pkg: "engine", is: "claims sessions, drives loops, renews leases", may: may(root, "journal", "internal/ident", "internal/faultpoint", "internal/jsonx")},
+		{pkg: "engine", is: "claims sessions, drives loops, renews leases", may: may(root, "journal", "internal/ident", "internal/faultpoint", "internal/jsonx", "internal/past")},
 	}
 }
 

@@ -83,17 +83,17 @@ func promiseMutants() []mutant {
 	return []mutant{
 		{
 			name: "engine-divergence-not-seen", file: "engine/loop.go",
-			edits: one("if !p.intent.Same(c.intent) {", "if false {"),
+			edits: one("if !p.Intent.Same(c.intent) {", "if false {"),
 			why:   "after a change of code a step is answered with what another step got",
 			red:   by("engine", "TestDivergence"),
 		}, {
 			name: "engine-a-left-out-step-not-seen", file: "engine/driver.go",
-			edits: one("if p := l.past.left(l.step); p != nil {", "if p := l.past.left(l.step); p != nil && false {"),
+			edits: one("if p := l.past.Left(l.step); p != nil {", "if p := l.past.Left(l.step); p != nil && false {"),
 			why:   "an effect that took place is forgotten by the agent that did it",
 			red:   by("engine", "TestAStepThatIsLeftOutIsSeen"),
 		}, {
 			name: "engine-doubt-runs-again", file: "engine/loop.go",
-			edits: one("case p.requested && c.step.Effect == stint.Once:", "case false:"),
+			edits: one("case p.Requested && c.step.Effect == stint.Once:", "case false:"),
 			why:   "a once step is done a second time without anybody's word",
 			red:   by("engine", "TestDoubt"),
 		}, {
@@ -138,7 +138,7 @@ func promiseMutants() []mutant {
 			red:   by("engine", "TestDedupe"),
 		}, {
 			name: "engine-an-error-is-used-before-it-is-recorded", file: "engine/loop.go",
-			edits: one("c.err = asRecorded(f, final)", "_ = asRecorded(f, final)"),
+			edits: one("c.err = past.Error(f, final)", "_ = past.Error(f, final)"),
 			why:   "after a crash an agent sees another error than the one it worked on with",
 			red:   by("engine", "TestLiveEqualsReplay"),
 		},

@@ -77,8 +77,8 @@ func worthMutants() []mutant {
 			why:   "a CLI hears that a call did not take place which it has made since, and makes it once more",
 			red:   by("agent/cli", "TestOldWordsAreNotSaidAgain"),
 		}, {
-			name: "begun-for-the-whole-group", file: "engine/loop.go",
-			edits: one("	p := l.past.at(step, sub)\n	if p == nil {\n		return false, \"\"", "	p := l.past.at(step, sub)\n	if p == nil {\n		return len(l.past) > 0, \"\""),
+			name: "begun-for-the-whole-group", file: "internal/past/steps.go",
+			edits: one("	if s == nil {\n		return false, \"\"", "	if s == nil {\n		return len(p) > 0, \"\""),
 			why:   "a call whose intent was lost counts as not made, and is made twice",
 			red:   by("agent/cli", "TestCutBetweenIntents"),
 		}, {

@@ -1,0 +1,176 @@
+package past
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/journal"
+)
+
+// Unknown is what a step gives whose outcome nobody could tell.
+const Unknown = `{"stint":"unknown","note":"interrupted; whether the effect took place is not known"}`
+
+// Answered reports whether the step has an outcome that stands for doing it again.
+func (s *Step) Answered() bool {
+	return s.Done != nil || s.Verdict == journal.Happened || s.Verdict == journal.Unknown
+}
+
+// Usage is what the step used.
+func (s *Step) Usage() stint.Usage {
+	if s.Done == nil {
+		return stint.Usage{}
+	}
+	return s.Done.Usage
+}
+
+// Answer is what a step that is answered gives: its result, or the error that is its
+// result. body reads the body of the outcome.
+func (s *Step) Answer(body func() (json.RawMessage, error)) (stint.Result, error) {
+	if s.Done == nil && s.Verdict == journal.Unknown {
+		return stint.Result{Data: json.RawMessage(Unknown)}, nil
+	}
+	b, err := body()
+	switch {
+	case err != nil && s.Failed:
+		return stint.Result{}, fmt.Errorf("the recorded error of this step: %w", err)
+	case err != nil:
+		return stint.Result{Usage: s.Usage()}, fmt.Errorf("the recorded result of this step: %w", err)
+	case s.Failed:
+		f, err := s.Done.Failure(b)
+		if err != nil {
+			return stint.Result{}, err
+		}
+		return stint.Result{}, Error(f, s.Done.Final)
+	case b == nil:
+		b = json.RawMessage("null")
+	}
+	return stint.Result{Data: b, Usage: s.Usage()}, nil
+}
+
+// Error is the error that an agent gets for f: when the step has just failed, and when it
+// is answered from the journal.
+func Error(f journal.Failure, final bool) error {
+	err := errors.New(f.Text)
+	if f.Code != "" || f.Hint != "" {
+		err = &stint.Error{Code: f.Code, Err: err, Hint: f.Hint}
+	}
+	if f.After > 0 {
+		err = stint.Retry(f.After, err)
+	}
+	if final {
+		err = stint.Fail(err)
+	}
+	return stint.Definite(err)
+}
+
+// memberErrors is the error of a group: the first, and all of them for agents that
+// have to tell each member its own.
+type memberErrors struct {
+	error
+	all []error
+}
+
+// Members returns one error for each step of the group, nil for those without.
+func (m memberErrors) Members() []error { return m.all }
+
+// Unwrap returns the first error.
+func (m memberErrors) Unwrap() error { return m.error }
+
+// GroupError is the error of a group whose members came to errs: nil, or one with a method
+// Members() []error that is the first of them.
+func GroupError(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return memberErrors{err, errs}
+		}
+	}
+	return nil
+}
+
+// Message turns a message.taken entry back into the message; body is the entry's.
+func Message(e *stint.Entry, body []byte) (stint.Message, error) {
+	t, err := journal.Decode[journal.Taken](e)
+	return stint.Message{ID: t.ID, Kind: t.Kind, From: t.From, At: t.At, Data: t.Data, Body: body}, err
+}
+
+// Input is the input of a session as the message that its first loop gets; e is the
+// session's first entry and body its body. One without a body is not said to the loop.
+func Input(e *stint.Entry, body []byte) stint.Message {
+	return stint.Message{ID: inputID, Kind: stint.Prompt, From: e.Actor, At: e.At, Body: body}
+}
+
+// inputID is the id of the message that a session's input is.
+const inputID = "input"
+
+// FirstInput is the input of a session that begins with es, its first two entries at least,
+// and the entry whose body it is; nil: there is none. A branch from before the first loop
+// has that of its parent in its second entry.
+func FirstInput(es []stint.Entry) (stint.Message, *stint.Entry, error) {
+	c, err := journal.Decode[journal.Created](&es[0])
+	if err != nil || !c.Parent.Branch {
+		return Input(&es[0], es[0].Body), &es[0], err
+	}
+	if len(es) < 2 || es[1].Kind != stint.MessageTaken {
+		return stint.Message{}, nil, nil
+	}
+	m, err := Message(&es[1], es[1].Body)
+	if err != nil || m.ID != inputID {
+		return stint.Message{}, nil, err
+	}
+	return m, &es[1], nil
+}
+
+// Source is where outcomes of earlier loops are looked for.
+type Source interface {
+	// Entries is that of [stint.Reader].
+	Entries(ctx context.Context, r stint.Range) ([]stint.Entry, error)
+	// Blob is that of [stint.Blobs].
+	Blob(ctx context.Context, family stint.ID, ref stint.BlobRef) ([]byte, error)
+}
+
+// lookbackPage is how many entries are read at a time, from the newest back: what an
+// agent looks for is seldom old.
+const lookbackPage = 500
+
+// Outcome returns the result of the step at exactly this position of an earlier loop of s,
+// whatever its attempt; [stint.NotFound] if no step up to the head of s ended well there.
+func Outcome(ctx context.Context, src Source, s *stint.Session, at stint.Position) (json.RawMessage, error) {
+	kinds := []stint.Kind{stint.StepCompleted, stint.StepResolved}
+	for until := s.Head; until > 0; {
+		es, err := src.Entries(ctx, stint.Range{Session: s.ID, Until: until, Kinds: kinds, Last: true, Limit: lookbackPage})
+		if err != nil {
+			return nil, err
+		}
+		for i := len(es) - 1; i >= 0; i-- {
+			e := &es[i]
+			if p := e.Pos; p.Line != at.Line || p.Loop != at.Loop || p.Step != at.Step || p.Sub != at.Sub {
+				continue
+			}
+			if e.Kind == stint.StepResolved {
+				d, err := journal.Decode[journal.StepResolved](e)
+				if err != nil {
+					return nil, err
+				}
+				switch d.Verdict {
+				case journal.NotHappened:
+					continue
+				case journal.Unknown:
+					return json.RawMessage(Unknown), nil
+				}
+			}
+			if !e.Blob.IsZero() {
+				return src.Blob(ctx, s.Family, e.Blob)
+			}
+			return e.Body, nil
+		}
+		if len(es) < lookbackPage {
+			break
+		}
+		until = es[0].Seq - 1
+	}
+	return nil, &stint.Error{Code: stint.NotFound, Op: "outcome", Session: s.ID,
+		Err: stint.NotFound, Hint: "no step ended well at this position; positions are those of the journal, line and loop included"}
+}
