@@ -450,7 +450,7 @@ func (d *driver) complete(l *loop, next stint.Next, ref journal.StateRef, body [
 			return &parking{hint: hintOf(err), end: &stint.End{Outcome: stint.Failed, Reason: "the stop condition cannot be asked: " + oneLine(err)}}, nil
 		}
 		if done {
-			return &parking{end: &stint.End{Outcome: stint.Completed, Reason: "stop condition met", Result: d.state}}, nil
+			return &parking{end: &stint.End{Outcome: stint.Completed, Reason: past.StopMet, Result: d.state}}, nil
 		}
 	}
 	if next.Wait != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/faultpoint"
 	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/internal/past"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -408,21 +409,5 @@ func Source(ctx context.Context, st interface {
 	stint.Reader
 	stint.Blobs
 }, id, family stint.ID) journal.Source {
-	return func(seq stint.Seq) (ref journal.StateRef, body []byte, err error) {
-		es, err := st.Entries(ctx, stint.Range{Session: id, After: seq - 1, Until: seq, Limit: 1})
-		if err != nil {
-			return ref, nil, err
-		}
-		if len(es) != 1 {
-			return ref, nil, stint.Corrupt.Errorf("state", "entry %d of session %s is missing", seq, id)
-		}
-		if ref, err = journal.StateOf(&es[0]); err != nil {
-			return ref, nil, err
-		}
-		if es[0].Blob.IsZero() {
-			return ref, es[0].Body, nil
-		}
-		body, err = st.Blob(ctx, family, es[0].Blob)
-		return ref, body, err
-	}
+	return past.States(ctx, st, id, family)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/jsonx"
+	"github.com/stint-dev/stint/internal/past"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -108,12 +109,7 @@ func asked(w *stint.Wait) *stint.Wait {
 func waitData(w *stint.Wait) journal.Waiting {
 	out := *w
 	out.What, out.Who = clip(firstLine(out.What), 1000), clip(out.Who, maxName)
-	if out.For == "" {
-		out.For = stint.ForMessage
-		if !out.Until.IsZero() {
-			out.For = stint.ForTime
-		}
-	}
+	out.For = past.WaitFor(w)
 	if out.For == stint.ForMessage && len(out.Wakes) == 0 {
 		out.Wakes = []stint.MessageKind{stint.Prompt}
 	}

@@ -130,7 +130,7 @@ func MakePlan(s stint.Session, es []stint.Entry, from int, stateNow, stateThen [
 		p.Keeps.Usage = p.Keeps.Usage.Add(l.Usage)
 	}
 	if p.State.Unknown = stateNow == nil && s.Checkpoint.Seq != 0; !p.State.Unknown {
-		p.State.compare(stateNow, stateThen)
+		p.State.Compare(stateNow, stateThen)
 	}
 	if err := p.effects(es, c.loops[from-c.first:]); err != nil {
 		return Plan{}, err
@@ -261,8 +261,9 @@ func (p *Plan) sum(head, now, then stint.Hash) stint.Hash {
 	return sha256.Sum256(b)
 }
 
-// compare fills in the values that differ between two states.
-func (c *StateChange) compare(old, new []byte) {
+// Compare fills in the values that differ between two states; nil is none at all. Of
+// many it lists the first, and a long value only by its size.
+func (c *StateChange) Compare(old, new []byte) {
 	a, okA := compact(old)
 	b, okB := compact(new)
 	if !okA || !okB {

@@ -123,7 +123,21 @@ func FirstInput(es []stint.Entry) (stint.Message, *stint.Entry, error) {
 	return m, &es[1], nil
 }
 
-// Source is where outcomes of earlier loops are looked for.
+// StopMet is the reason of the end that an agent's stop condition brings about.
+const StopMet = "stop condition met"
+
+// WaitFor is what a session waits for whose agent asked for w.
+func WaitFor(w *stint.Wait) stint.WaitFor {
+	switch {
+	case w.For != "":
+		return w.For
+	case !w.Until.IsZero():
+		return stint.ForTime
+	}
+	return stint.ForMessage
+}
+
+// Source is where entries and bodies are read.
 type Source interface {
 	// Entries is that of [stint.Reader].
 	Entries(ctx context.Context, r stint.Range) ([]stint.Entry, error)
