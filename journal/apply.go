@@ -383,6 +383,9 @@ func lineStarted(s *stint.Session, e *stint.Entry, d LineStarted) {
 	s.Totals.Restarts++
 	s.At = stint.Place{Line: e.Pos.Line, Loop: d.From}
 	s.Checkpoint = d.checkpoint(e)
+	if d.Agent != nil {
+		s.Agent = *d.Agent
+	}
 	s.Status, s.Reason, s.Wait, s.Ended = stint.Pending, d.Reason, nil, time.Time{}
 	if d.Park {
 		s.Status, s.Reason = stint.Waiting, string(stint.ForOperator)

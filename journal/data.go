@@ -49,7 +49,11 @@ type LineStarted struct {
 	// Doubts names; see [DoubtChoice].
 	InDoubt DoubtChoice   `json:"in_doubt,omitempty"`
 	Doubts  []DoubtedStep `json:"doubts,omitempty"`
-	Ran     time.Duration `json:"ran_ns,omitempty"` // see [Parked]
+	// Agent is what the session is pinned to from here on, with its definition in Config;
+	// nil: as before.
+	Agent  *stint.AgentRef `json:"agent,omitempty"`
+	Config json.RawMessage `json:"config,omitempty"`
+	Ran    time.Duration   `json:"ran_ns,omitempty"` // see [Parked]
 }
 
 // DoubtedStep is a step in doubt that a line left behind.
@@ -278,6 +282,8 @@ type Command struct {
 	Limits  *stint.Limits   `json:"limits,omitempty"`  // limit: the new ones, whole
 	State   json.RawMessage `json:"state,omitempty"`   // restart: replaces the checkpoint's state
 	Say     string          `json:"say,omitempty"`     // restart: a prompt for the first loop after it
+	Agent   *stint.AgentRef `json:"agent,omitempty"`   // restart with From: what the session is pinned to from there on
+	Config  json.RawMessage `json:"config,omitempty"`  // restart: the definition of Agent
 	// InDoubt says, of a restart from an earlier loop and of a rollback, what becomes
 	// of the steps in doubt that they leave behind.
 	InDoubt DoubtChoice `json:"in_doubt,omitempty"`

@@ -249,7 +249,11 @@ func drawLine(t *rapid.T, c *chain) journal.LineStarted {
 	if err != nil {
 		t.Fatalf("CheckpointAt(%d): %v", from, err)
 	}
-	return journal.LineStarted{From: from, Checkpoint: cp, Reason: rapid.String().Draw(t, "reason"), Park: rapid.Bool().Draw(t, "park"), Ran: drawRan(t)}
+	line := journal.LineStarted{From: from, Checkpoint: cp, Reason: rapid.String().Draw(t, "reason"), Park: rapid.Bool().Draw(t, "park"), Ran: drawRan(t)}
+	if rapid.IntRange(0, 4).Draw(t, "another agent") == 0 {
+		line.Agent, line.Config = &stint.AgentRef{Name: rapid.StringN(1, 5, -1).Draw(t, "agent"), Runtime: "exec"}, json.RawMessage(`{"a":1}`)
+	}
+	return line
 }
 
 // drawStateOf gives a line a state of its own, now and then.

@@ -232,6 +232,11 @@ func (m *model) session(hash stint.Hash) stint.Session {
 		ID: m.id, Family: c.Family, Name: c.Name, Agent: c.Agent, Trigger: c.Trigger, Parent: c.Parent, Labels: c.Labels,
 		Limits: c.Limits, Status: m.status(), Created: m.facts[0].at, Updated: newest.at, Head: newest.seq, HeadHash: hash, Epoch: newest.by,
 	}
+	for _, f := range m.facts {
+		if d, ok := f.data.(journal.LineStarted); ok && d.Agent != nil {
+			s.Agent = *d.Agent
+		}
+	}
 	if i := m.last(stint.LimitChanged); i >= 0 {
 		s.Limits = m.facts[i].data.(journal.LimitChanged).Limits
 	}

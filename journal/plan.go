@@ -15,21 +15,51 @@ import (
 	"github.com/stint-dev/stint"
 )
 
-// Plan is what a restart or a rollback to a checkpoint would do, for a person to
-// read before it is done. Plans of equal journals are equal, hash and all.
+// Plan is what going back to a checkpoint, or branching off there, would do, for a person
+// to read before it is done. Plans of equal journals are equal, hash and all.
 type Plan struct {
 	Session stint.ID    `json:"session"`
-	From    int         `json:"from"` // keeps loops 1..From
-	Head    stint.Seq   `json:"head"` // newest entry that the plan knows of
+	Branch  bool        `json:"branch,omitempty"` // the session stays as it is, and another begins there
+	From    int         `json:"from"`             // keeps loops 1..From
+	Head    stint.Seq   `json:"head"`             // newest entry that the plan knows of
 	Keeps   Keeps       `json:"keeps"`
 	Leaves  Leaves      `json:"leaves"`
 	State   StateChange `json:"state"`
-	// Outside is what the loops left behind did to the world and no restart undoes,
+	// Outside is what the loops after the checkpoint did to the world and nothing undoes,
 	// in order of seq: their once and idempotent steps, those of models excepted.
 	Outside []EffectStep `json:"outside"`
 	// InDoubt is the steps of those loops of which nobody knows whether they took effect.
 	InDoubt []EffectStep `json:"in_doubt"`
-	Hash    stint.Hash   `json:"hash"` // of all the above, and of the bytes of the journal and both states
+	// Decided is what people decided about steps of the loops left behind: none of it counts
+	// for the same steps later, which are asked about again. In order of seq.
+	Decided []stint.Approval `json:"decided"`
+	// Resume is what the newest model step of the loops kept used: the first one behind them
+	// reads about as much again, without what its provider remembered if that is long ago.
+	Resume stint.Usage `json:"resume,omitzero"`
+	// Agent is how the agent's definition changes; nil: it stays the one that is pinned.
+	Agent *StateChange `json:"agent,omitempty"`
+	Hash  stint.Hash   `json:"hash"` // of the session up to here, the loop, and both states
+}
+
+// OfBranch returns p as the plan of a branch: nothing is left behind, and what the loops
+// after the checkpoint did is done again by the branch and stays done.
+func (p Plan) OfBranch() Plan {
+	p.Branch, p.Leaves = true, Leaves{Line: p.Leaves.Line}
+	for _, list := range [...]*[]EffectStep{&p.Outside, &p.InDoubt} {
+		*list = slices.Clone(*list)
+		for i := range *list {
+			(*list)[i].Note = strings.NewReplacer("the new line", "the branch").Replace((*list)[i].Note)
+		}
+	}
+	return p
+}
+
+// Changes notes that the agent's definition becomes another one; both are JSON.
+func (p *Plan) Changes(pinned, next []byte) {
+	c := StateChange{Before: int64(len(pinned)), After: int64(len(next)), Changes: []KeyChange{}}
+	if c.Compare(pinned, next); len(c.Changes) > 0 {
+		p.Agent = &c
+	}
 }
 
 // Undecided returns the steps in doubt that nobody has said a word about: going back
@@ -123,7 +153,7 @@ func MakePlan(s stint.Session, es []stint.Entry, from int, stateNow, stateThen [
 		Keeps:   Keeps{Loops: from},
 		Leaves:  Leaves{Line: c.line, Loops: c.last() - from},
 		State:   StateChange{Before: s.Checkpoint.Size, After: int64(len(stateThen)), Changes: []KeyChange{}},
-		Outside: []EffectStep{}, InDoubt: []EffectStep{},
+		Outside: []EffectStep{}, InDoubt: []EffectStep{}, Decided: []stint.Approval{},
 	}
 	for _, l := range c.loops[:from-c.first] {
 		p.Keeps.Steps += l.Steps
@@ -135,16 +165,21 @@ func MakePlan(s stint.Session, es []stint.Entry, from int, stateNow, stateThen [
 	if err := p.effects(es, c.loops[from-c.first:]); err != nil {
 		return Plan{}, err
 	}
+	if err := p.decisions(es, c.loops[from-c.first:]); err != nil {
+		return Plan{}, err
+	}
+	if from > c.first {
+		if err := p.resume(es, &c.loops[from-c.first-1]); err != nil {
+			return Plan{}, err
+		}
+	}
 	p.Hash = p.sum(s.HeadHash, s.Checkpoint.Sum, sha256.Sum256(stateThen))
 	return p, nil
 }
 
 // effects fills in the steps of the loops that are left behind.
 func (p *Plan) effects(es []stint.Entry, left []Loop) error {
-	lines := map[int]int{} // a loop that an earlier restart gave up has another line
-	for i := range left {
-		lines[left[i].Number] = left[i].Line
-	}
+	lines := linesOf(left)
 	acts := map[stint.Position]act{}
 	for i := range es {
 		e := &es[i]
@@ -158,6 +193,62 @@ func (p *Plan) effects(es []stint.Entry, left []Loop) error {
 		p.list(a)
 	}
 	return nil
+}
+
+// decisions fills in what was decided in the loops that are left behind.
+func (p *Plan) decisions(es []stint.Entry, left []Loop) error {
+	asked, lines := map[stint.Seq]stint.Approval{}, linesOf(left)
+	for i := range es {
+		e := &es[i]
+		if line, ok := lines[e.Pos.Loop]; !ok || line != e.Pos.Line {
+			continue
+		}
+		switch e.Kind {
+		case stint.ApprovalRequested:
+			d, err := Decode[ApprovalRequested](e)
+			if err != nil {
+				return err
+			}
+			asked[e.Seq] = stint.Approval{Seq: e.Seq, Step: e.Pos, Name: d.Name, Effect: d.Effect, Input: d.Input, Text: d.Text, Why: d.Why, Answer: d.Schema != nil, Since: e.At}
+		case stint.ApprovalDecided:
+			d, err := Decode[ApprovalDecided](e)
+			if err != nil {
+				return err
+			}
+			a, ok := asked[d.Approval]
+			if ok && (d.State == stint.ApprovalApproved || d.State == stint.ApprovalDenied) {
+				a.State, a.By, a.At, a.Note, a.Decided = d.State, e.Actor, e.At, d.Note, e.Seq
+				p.Decided = append(p.Decided, a)
+			}
+		}
+	}
+	return nil
+}
+
+// resume fills in what the newest model step of the last loop that is kept used.
+func (p *Plan) resume(es []stint.Entry, last *Loop) error {
+	for i := len(es) - 1; i >= 0 && es[i].Seq > last.Start; i-- {
+		e := &es[i]
+		if e.Kind != stint.StepCompleted || e.Pos.Loop != last.Number || e.Pos.Line != last.Line {
+			continue
+		}
+		d, err := Decode[StepDone](e)
+		if err != nil || d.Kind == stint.Model {
+			p.Resume = d.Usage
+			return err
+		}
+	}
+	return nil
+}
+
+// linesOf has the line of each loop by its number: one of that number that an earlier restart
+// gave up has another.
+func linesOf(loops []Loop) map[int]int {
+	lines := map[int]int{}
+	for i := range loops {
+		lines[loops[i].Number] = loops[i].Line
+	}
+	return lines
 }
 
 // act is a step while its entries are read.
