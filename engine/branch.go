@@ -115,15 +115,8 @@ func (e *Engine) offshoot(ctx context.Context, s *stint.Session, loop int, b *Br
 		c.Config, c.Agent = def.config, stint.AgentRef{Name: b.Agent.Name, Runtime: b.Agent.runtime(), Pin: def.pin}
 		return r, c, err
 	}
-	es, err := e.store.Entries(ctx, stint.Range{Session: s.ID, Limit: 1})
-	if err != nil {
-		return r, c, err
-	}
-	if len(es) == 0 {
-		return r, c, stint.Corrupt.Errorf("branch", "the journal of %s has no first entry", s.ID)
-	}
-	d, err := journal.Decode[journal.Created](&es[0])
-	c.Config = d.Config
+	var err error
+	c.Config, err = Pinned(ctx, e.store, s)
 	return r, c, err
 }
 

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -283,4 +284,77 @@ func TestBranchCost(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// versioned makes agents that say in their state which definition they are.
+func versioned(ref stint.AgentRef, config json.RawMessage) (engine.Agent, error) {
+	if string(config) == `{"v":0}` {
+		return engine.Agent{}, errBoom
+	}
+	return engine.Agent{Name: ref.Name, Runtime: ref.Runtime, Config: config, Loop: stint.AgentFunc(func(_ context.Context, l stint.Loop) (stint.Next, error) {
+		state := slices.Concat(l.State(), []byte(fmt.Sprintf(" %d", l.Session().At.Loop)), config)
+		quoted, err := stint.Marshal(string(state))
+		next := stint.Next{State: quoted}
+		if l.Session().At.Loop%2 == 0 {
+			next.Wait = &stint.Wait{For: stint.ForOperator}
+		}
+		return next, err
+	})}, nil
+}
+
+// TestAnotherAgent: a line, or a branch, that begins with another definition goes on with it,
+// in every process; what was before stays pinned as it was.
+func TestAnotherAgent(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		ref := func(config string) *stint.AgentRef {
+			return &stint.AgentRef{Name: "a", Runtime: "exec", Pin: sha256.Sum256([]byte(config))}
+		}
+		first, err := versioned(*ref(`{"v":1}`), json.RawMessage(`{"v":1}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		opt := engine.Options{Resolve: versioned, Holder: "r1"}
+		n := r.serve(opt)
+		id := r.start(n.Engine, first, "")
+		r.settles(id, stint.Waiting)
+		one := 1
+		for _, c := range []journal.Command{
+			{From: &one, Agent: ref(`{"v":2}`), Config: json.RawMessage(`{"v":3}`)}, // not what the pin is of
+			{Agent: ref(`{"v":2}`), Config: json.RawMessage(`{"v":2}`)},             // on the same line
+			{From: &one, Agent: ref(`{"v":0}`), Config: json.RawMessage(`{"v":0}`)}, // one that cannot be made
+		} {
+			r.send(id, stint.Restart, c)
+			<-time.After(time.Second)
+			if s := r.settles(id, stint.Waiting); s.At.Line != 0 {
+				t.Errorf("%+v began a line", c)
+			}
+		}
+		r.send(id, stint.Restart, journal.Command{From: &one, Agent: ref(`{"v":2}`), Config: json.RawMessage(`{"v":2}`)})
+		<-time.After(time.Second)
+		if s := r.settles(id, stint.Waiting); s.At.Line != 1 || s.Agent != *ref(`{"v":2}`) {
+			t.Errorf("line %d of %+v", s.At.Line, s.Agent)
+		}
+		n.stop()
+		opt.Holder = "r2"
+		n = r.serve(opt) // which knows no agent but by the journal
+		r.send(id, stint.Resume, journal.Command{})
+		<-time.After(time.Second)
+		r.settles(id, stint.Waiting)
+		third, err := versioned(*ref(`{"v":3}`), json.RawMessage(`{"v":3}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		with := r.branch(n.Engine, id, engine.Branch{Agent: &third})
+		same := r.branch(n.Engine, id, engine.Branch{})
+		for id, want := range map[stint.ID]string{id: `{"v":2}`, same: `{"v":2}`, with: `{"v":3}`} {
+			s := r.settles(id, stint.Waiting)
+			got, err := engine.Pinned(t.Context(), r.store, &s)
+			if err != nil || string(got) != want || s.Agent.Pin != sha256.Sum256(got) {
+				t.Errorf("%s is pinned to %s, %v; want %s", s.Name, got, err, want)
+			}
+		}
+		n.stop()
+		r.show(id)
+		r.golden("another-agent")
+	})
 }

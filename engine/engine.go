@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -356,38 +358,65 @@ func (e *Engine) random() float64 { return rand.Float64() }
 
 // agentFor returns the agent that s is pinned to.
 func (e *Engine) agentFor(ctx context.Context, s *stint.Session) (Agent, error) {
+	a, err := e.agentOf(s.Agent, func() (json.RawMessage, error) { return Pinned(ctx, e.store, s) })
+	var coded *stint.Error
+	if errors.As(err, &coded) && coded.Session.IsZero() {
+		coded.Session = s.ID
+	}
+	return a, err
+}
+
+// agentOf returns an agent by what a session is pinned to; config reads the definition where
+// it is needed.
+func (e *Engine) agentOf(ref stint.AgentRef, config func() (json.RawMessage, error)) (Agent, error) {
 	e.mu.Lock()
-	a, ok := e.agents[s.Agent.Runtime+"\x00"+s.Agent.Name]
+	a, ok := e.agents[ref.Runtime+"\x00"+ref.Name]
 	if !ok {
-		a, ok = e.pinned[pinKey(s.Agent)]
+		a, ok = e.pinned[pinKey(ref)]
 	}
 	e.mu.Unlock()
 	if ok {
 		return a, nil
 	}
 	if e.opt.Resolve == nil {
-		err := stint.NotFound.Errorf("agent", "this program has no agent %q of runtime %q", s.Agent.Name, s.Agent.Runtime)
-		err.Session = s.ID
-		return a, err
+		return a, stint.NotFound.Errorf("agent", "this program has no agent %q of runtime %q", ref.Name, ref.Runtime)
 	}
-	es, err := e.store.Entries(ctx, stint.Range{Session: s.ID, Limit: 1})
+	def, err := config()
 	if err != nil {
 		return a, err
 	}
-	if len(es) == 0 {
-		return a, stint.Corrupt.Errorf("agent", "the journal has no first entry")
-	}
-	c, err := journal.Decode[journal.Created](&es[0])
-	if err != nil {
-		return a, err
-	}
-	if a, err = e.opt.Resolve(s.Agent, c.Config); err != nil {
+	if a, err = e.opt.Resolve(ref, def); err != nil {
 		return a, err
 	}
 	e.mu.Lock()
-	e.pinned[pinKey(s.Agent)] = a
+	e.pinned[pinKey(ref)] = a
 	e.mu.Unlock()
 	return a, nil
+}
+
+// Pinned returns the definition of the agent that s is pinned to, as its journal has it: in
+// its first entry, or in that of a line from which on it is another one.
+func Pinned(ctx context.Context, r stint.Reader, s *stint.Session) (json.RawMessage, error) {
+	for until := stint.Seq(0); ; {
+		es, err := r.Entries(ctx, stint.Range{Session: s.ID, Until: until, Last: true, Limit: 100, Kinds: []stint.Kind{stint.SessionCreated, stint.LineStarted}})
+		if err != nil {
+			return nil, err
+		}
+		for i := range slices.Backward(es) {
+			if es[i].Kind == stint.SessionCreated {
+				d, err := journal.Decode[journal.Created](&es[i])
+				return d.Config, err
+			}
+			d, err := journal.Decode[journal.LineStarted](&es[i])
+			if err != nil || d.Agent != nil {
+				return d.Config, err
+			}
+		}
+		if len(es) == 0 || es[0].Seq == 1 {
+			return nil, stint.Corrupt.Errorf("agent", "the journal has no first entry")
+		}
+		until = es[0].Seq - 1
+	}
 }
 
 // pinKey is what a resolved agent is remembered by: agents in code have no

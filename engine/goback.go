@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,6 +39,14 @@ func (d *driver) refusal(s *stint.Session, c journal.Command) string {
 			return plain(err)
 		}
 	}
+	if c.Agent != nil {
+		switch {
+		case c.From == nil && c.State == nil:
+			return "another agent begins a new line: say from which loop"
+		case c.Agent.Name == "" || c.Agent.Pin != sha256.Sum256(c.Config):
+			return "the agent's definition is not the one that its pin is of"
+		}
+	}
 	switch c.InDoubt {
 	case "", journal.AskDoubt, journal.SkipDoubt, journal.RedoDoubt:
 	default:
@@ -69,6 +78,15 @@ func (d *driver) goBack(s *stint.Session, m stint.Message, c journal.Command) er
 		return err
 	}
 	data := journal.LineStarted{From: from, Checkpoint: cp, Reason: c.Reason, Plan: c.Plan, Park: m.Kind == stint.Rollback}
+	next := d.agent
+	if c.Agent != nil {
+		data.Agent, data.Config = c.Agent, c.Config
+		if d.agent.Loop != nil { // whoever only settles a session runs no loop of it
+			if next, err = d.e.agentOf(*c.Agent, func() (json.RawMessage, error) { return c.Config, nil }); err != nil {
+				return d.refuse(m, "the agent cannot be begun: "+plain(err))
+			}
+		}
+	}
 	switch why, err := d.leaveDoubts(s, c, &data); {
 	case err != nil:
 		return err
@@ -92,6 +110,10 @@ func (d *driver) goBack(s *stint.Session, m stint.Message, c journal.Command) er
 	if _, err := d.w.add(journal.Draft{Kind: stint.LineStarted, Pos: pos, Actor: m.From, Data: data, Body: body}); err != nil {
 		return err
 	}
+	if r, ok := d.agent.Loop.(releaser); ok && data.Agent != nil {
+		r.Release(d.lease.Session) // the one before keeps no process for it
+	}
+	d.agent = next
 	if d.skips = []skip{}; data.InDoubt == journal.SkipDoubt {
 		d.skips = toSkip(data.Doubts)
 	}
