@@ -72,7 +72,7 @@ func someServer() (ctx context.Context, url, token string) {
 	g, err := guard.New(guard.Config{Keeper: p.keeper})
 	must(err)
 	events := stream.New(ctx, stream.Options{Store: store})
-	h, err := api.New(g, api.Options{Store: store, Starter: p, Settler: p, Agents: p, Health: p, Events: events.Board(), SessionEvents: events.Session()})
+	h, err := api.New(g, api.Options{Store: store, Starter: p, Brancher: p, Settler: p, Agents: p, Health: p, Events: events.Board(), SessionEvents: events.Session()})
 	must(err)
 	return ctx, httptest.NewServer(h).URL, ""
 }

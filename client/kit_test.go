@@ -54,7 +54,7 @@ func newPlace(t *testing.T) *place {
 	}
 	events := stream.New(t.Context(), stream.Options{Store: p.store})
 	t.Cleanup(events.Close)
-	if p.h, err = api.New(g, api.Options{Store: p.store, Starter: p, Settler: p, Agents: p, Health: p, Events: events.Board(), SessionEvents: events.Session()}); err != nil {
+	if p.h, err = api.New(g, api.Options{Store: p.store, Starter: p, Brancher: p, Settler: p, Agents: p, Health: p, Events: events.Board(), SessionEvents: events.Session()}); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -140,6 +140,19 @@ func (p *place) Start(ctx context.Context, r api.StartRequest) (engine.Created, 
 		return engine.Created{}, err
 	}
 	return p.own().Start(ctx, q)
+}
+
+// Branch implements [api.Brancher].
+func (p *place) Branch(ctx context.Context, parent stint.ID, b engine.Branch) (engine.Created, error) {
+	return p.own().Branch(ctx, parent, b)
+}
+
+// Made implements [api.Brancher].
+func (p *place) Made(_ context.Context, name string) (engine.Agent, error) {
+	if name != "chat" {
+		return engine.Agent{}, stint.NotFound.Errorf("agent", "stint.yaml has no agent %q", name)
+	}
+	return chat(), nil
 }
 
 func (p *place) Settle(ctx context.Context, id stint.ID) error { return p.own().Settle(ctx, id) }

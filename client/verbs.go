@@ -58,7 +58,12 @@ func (c *Client) Start(ctx context.Context, s Start) (Started, error) {
 		e.Hint = "write it as text, or put it into a file that the agent reads"
 		return Started{}, e
 	}
-	b, status, err := c.send(ctx, request{method: http.MethodPost, path: "/v1/sessions", body: s, key: s.Key, again: s.Key != ""})
+	return c.begin(ctx, "/v1/sessions", s, s.Key)
+}
+
+// begin makes a session.
+func (c *Client) begin(ctx context.Context, path string, body any, key string) (Started, error) {
+	b, status, err := c.send(ctx, request{method: http.MethodPost, path: path, body: body, key: key, again: key != ""})
 	out := Started{Found: status == http.StatusOK}
 	if err != nil {
 		return out, err
@@ -67,6 +72,28 @@ func (c *Client) Start(ctx context.Context, s Start) (Started, error) {
 		return out, c.away(errors.New("its answer names no session"))
 	}
 	return out, nil
+}
+
+// Branch is a session to branch off another one.
+type Branch struct {
+	From    *int              `json:"from,omitempty"`  // behind which loop; nil: the newest completed one
+	Name    string            `json:"name,omitempty"`  // empty: the session's and the loop
+	State   json.RawMessage   `json:"state,omitempty"` // instead of that of the loop
+	Say     string            `json:"say,omitempty"`   // a message for its first loop
+	Agent   string            `json:"agent,omitempty"` // of the server, as it is now; empty: as it is pinned
+	Reason  string            `json:"reason,omitempty"`
+	InDoubt string            `json:"in_doubt,omitempty"` // skip or redo, where steps behind the loop are in doubt
+	Labels  map[string]string `json:"labels,omitempty"`   // beside the session's
+	Limits  Limits            `json:"limits,omitzero"`    // instead of the session's
+	// Key makes the call one that can be repeated: the same again leads to the branch of the first.
+	Key string `json:"-"`
+}
+
+// Branch begins a session behind a loop of another one and returns once it is durable; a
+// runner of the server takes it up. A loop that was not completed is [stint.NotFound], steps
+// in doubt without a choice are [stint.Conflict].
+func (c *Client) Branch(ctx context.Context, parent stint.ID, b Branch) (Started, error) {
+	return c.begin(ctx, "/v1/sessions/"+parent.String()+"/branch", b, b.Key)
 }
 
 // Settle has a session that nobody runs act on the messages in its inbox, as far as that

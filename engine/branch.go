@@ -50,7 +50,11 @@ func (e *Engine) Branch(ctx context.Context, parent stint.ID, b Branch) (Created
 	if b.From != nil {
 		loop = *b.From
 	}
-	cp, err := e.checkpointAt(ctx, s, loop)
+	end, err := e.endOf(ctx, s, loop)
+	if err != nil {
+		return Created{}, err
+	}
+	cp, err := e.left(ctx, end)
 	if err != nil {
 		return Created{}, err
 	}
@@ -58,10 +62,7 @@ func (e *Engine) Branch(ctx context.Context, parent stint.ID, b Branch) (Created
 	if err != nil {
 		return Created{}, err
 	}
-	if c.Parent, err = e.origin(ctx, s, cp); err != nil {
-		return Created{}, err
-	}
-	c.Parent.Branch, c.Parent.Loop, c.Parent.Reason = true, loop, clip(firstLine(b.Reason), maxQuestion)
+	c.Parent = stint.Parent{Session: s.ID, Seq: end.Seq, Hash: end.Hash, Branch: true, Loop: loop, Reason: clip(firstLine(b.Reason), maxQuestion)}
 	if !row.Live {
 		if c.Skipped, err = e.skipped(ctx, s, loop, b.InDoubt); err != nil {
 			return Created{}, err
@@ -98,7 +99,7 @@ func (e *Engine) Branch(ctx context.Context, parent stint.ID, b Branch) (Created
 
 // offshoot is what a branch of s has of its parent.
 func (e *Engine) offshoot(ctx context.Context, s *stint.Session, loop int, b *Branch) (Request, journal.Created, error) {
-	r := Request{Name: b.Name, Actor: b.Actor, Dedupe: b.Dedupe, Trigger: stint.Trigger{Kind: "branch", Ref: s.ID.String()}}
+	r := Request{Name: b.Name, Input: []byte(b.Say), Actor: b.Actor, Dedupe: b.Dedupe, Trigger: stint.Trigger{Kind: "branch", Ref: s.ID.String()}}
 	if r.Name == "" {
 		suffix := fmt.Sprintf(".%d", loop)
 		r.Name = clip(s.Name, 100-len(suffix)) + suffix
@@ -110,27 +111,13 @@ func (e *Engine) offshoot(ctx context.Context, s *stint.Session, loop int, b *Br
 	if b.Limits != nil {
 		c.Limits = *b.Limits
 	}
-	if b.Agent != nil {
-		def, err := e.definition(b.Agent.Config)
-		c.Config, c.Agent = def.config, stint.AgentRef{Name: b.Agent.Name, Runtime: b.Agent.runtime(), Pin: def.pin}
-		return r, c, err
-	}
 	var err error
-	c.Config, err = Pinned(ctx, e.store, s)
+	if b.Agent != nil {
+		c.Agent, c.Config, err = Pin(*b.Agent)
+	} else {
+		c.Config, err = Pinned(ctx, e.store, s)
+	}
 	return r, c, err
-}
-
-// origin names the entry that a branch at cp begins at.
-func (e *Engine) origin(ctx context.Context, s *stint.Session, cp stint.Checkpoint) (stint.Parent, error) {
-	seq := max(cp.Seq, 1)
-	es, err := e.store.Entries(ctx, stint.Range{Session: s.ID, After: seq - 1, Until: seq})
-	if err != nil {
-		return stint.Parent{}, err
-	}
-	if len(es) != 1 {
-		return stint.Parent{}, stint.Corrupt.Errorf("branch", "entry %d of session %s is missing", seq, s.ID)
-	}
-	return stint.Parent{Session: s.ID, Seq: seq, Hash: es[0].Hash}, nil
 }
 
 // skipped is what a branch at loop must not do: what is in doubt behind it, if that is the

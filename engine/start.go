@@ -173,12 +173,27 @@ type definition struct {
 	pin    stint.Hash
 }
 
+// Pin returns what a session is pinned to that goes on with a, and its definition as a journal
+// holds it. One that is no JSON is [stint.Invalid].
+func Pin(a Agent) (stint.AgentRef, json.RawMessage, error) {
+	def, err := compacted(a.Config)
+	return stint.AgentRef{Name: a.Name, Runtime: a.runtime(), Pin: def.pin}, def.config, err
+}
+
+// compacted is a definition without white space.
+func compacted(config json.RawMessage) (definition, error) {
+	var buf bytes.Buffer
+	if len(config) > 0 {
+		if err := json.Compact(&buf, config); err != nil {
+			return definition{}, stint.Invalid.Errorf("create", "the agent's definition is not JSON: %v", err)
+		}
+	}
+	return definition{buf.Bytes(), sha256.Sum256(buf.Bytes())}, nil
+}
+
 // definition returns what the journal holds of config. Most sessions begin with one that was
 // there before.
 func (e *Engine) definition(config json.RawMessage) (definition, error) {
-	if len(config) == 0 {
-		return definition{pin: sha256.Sum256(nil)}, nil
-	}
 	given := stint.Hash(sha256.Sum256(config))
 	e.mu.Lock()
 	def, there := e.definitions[given]
@@ -186,11 +201,10 @@ func (e *Engine) definition(config json.RawMessage) (definition, error) {
 	if there {
 		return def, nil
 	}
-	var buf bytes.Buffer
-	if err := json.Compact(&buf, config); err != nil {
-		return def, stint.Invalid.Errorf("create", "the agent's definition is not JSON: %v", err)
+	def, err := compacted(config)
+	if err != nil {
+		return def, err
 	}
-	def = definition{buf.Bytes(), sha256.Sum256(buf.Bytes())}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.definitions) >= maxDefinitions {

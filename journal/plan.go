@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -30,9 +31,9 @@ type Plan struct {
 	Outside []EffectStep `json:"outside"`
 	// InDoubt is the steps of those loops of which nobody knows whether they took effect.
 	InDoubt []EffectStep `json:"in_doubt"`
-	// Decided is what people decided about steps of the loops left behind: none of it counts
-	// for the same steps later, which are asked about again. In order of seq.
-	Decided []stint.Approval `json:"decided"`
+	// Decided is the steps of those loops that people said yes or no to: none of it counts
+	// for the same steps later, which are asked about again.
+	Decided []EffectStep `json:"decided"`
 	// Resume is what the newest model step of the loops kept used: the first one behind them
 	// reads about as much again, without what its provider remembered if that is long ago.
 	Resume stint.Usage `json:"resume,omitzero"`
@@ -116,7 +117,8 @@ type EffectStep struct {
 	Kind   stint.StepKind `json:"kind"`
 	Effect stint.Effect   `json:"effect"`
 	// Outcome is completed, failed, or happened (a person said so); in doubt it is
-	// requested (no outcome), failed (without a definite error) or unknown (a person said so).
+	// requested (no outcome), failed (without a definite error) or unknown (a person said so);
+	// of one that a person was asked about it is approved or denied.
 	Outcome string `json:"outcome"`
 	Key     string `json:"key"` // the idempotency key that it was sent with
 	Note    string `json:"note"`
@@ -153,7 +155,7 @@ func MakePlan(s stint.Session, es []stint.Entry, from int, stateNow, stateThen [
 		Keeps:   Keeps{Loops: from},
 		Leaves:  Leaves{Line: c.line, Loops: c.last() - from},
 		State:   StateChange{Before: s.Checkpoint.Size, After: int64(len(stateThen)), Changes: []KeyChange{}},
-		Outside: []EffectStep{}, InDoubt: []EffectStep{}, Decided: []stint.Approval{},
+		Outside: []EffectStep{}, InDoubt: []EffectStep{}, Decided: []EffectStep{},
 	}
 	for _, l := range c.loops[:from-c.first] {
 		p.Keeps.Steps += l.Steps
@@ -197,7 +199,7 @@ func (p *Plan) effects(es []stint.Entry, left []Loop) error {
 
 // decisions fills in what was decided in the loops that are left behind.
 func (p *Plan) decisions(es []stint.Entry, left []Loop) error {
-	asked, lines := map[stint.Seq]stint.Approval{}, linesOf(left)
+	asked, lines := map[stint.Seq]StepRequested{}, linesOf(left)
 	for i := range es {
 		e := &es[i]
 		if line, ok := lines[e.Pos.Loop]; !ok || line != e.Pos.Line {
@@ -209,17 +211,18 @@ func (p *Plan) decisions(es []stint.Entry, left []Loop) error {
 			if err != nil {
 				return err
 			}
-			asked[e.Seq] = stint.Approval{Seq: e.Seq, Step: e.Pos, Name: d.Name, Effect: d.Effect, Input: d.Input, Text: d.Text, Why: d.Why, Answer: d.Schema != nil, Since: e.At}
+			asked[e.Seq] = d.StepRequested
 		case stint.ApprovalDecided:
 			d, err := Decode[ApprovalDecided](e)
 			if err != nil {
 				return err
 			}
-			a, ok := asked[d.Approval]
-			if ok && (d.State == stint.ApprovalApproved || d.State == stint.ApprovalDenied) {
-				a.State, a.By, a.At, a.Note, a.Decided = d.State, e.Actor, e.At, d.Note, e.Seq
-				p.Decided = append(p.Decided, a)
+			q, ok := asked[d.Approval]
+			if !ok || d.State != stint.ApprovalApproved && d.State != stint.ApprovalDenied {
+				continue
 			}
+			p.Decided = append(p.Decided, EffectStep{Pos: e.Pos, Seq: e.Seq, At: e.At, Name: q.Name, Kind: q.Kind, Effect: q.Effect, Outcome: string(d.State),
+				Key: Key(p.Session, e.Pos), Note: strings.TrimSuffix(fmt.Sprintf("by %s: %s", e.Actor, d.Note), ": ")})
 		}
 	}
 	return nil

@@ -54,7 +54,7 @@ const filesArgs = " init validate accept backup restore salvage "
 // known is offered nothing, rather than the files of the folder.
 func (a *app) complete(root *cobra.Command) {
 	args := map[string]cobra.CompletionFunc{"run": a.completeRun, "start": a.completeAgents, "resolve": a.completeDoubts}
-	for name := range strings.FieldsSeq("show result logs wait export send interrupt restart") {
+	for name := range strings.FieldsSeq("show result logs wait export send interrupt restart rollback branch") {
 		args[name] = one(a.completeSessions)
 	}
 	for name := range strings.FieldsSeq("verify pause resume stop kill") {
@@ -88,7 +88,7 @@ func (a *app) completeRest(c *cobra.Command) {
 			_ = c.RegisterFlagCompletionFunc(f.Name, a.completeModel)
 		case f.Name == "tools":
 			_ = c.RegisterFlagCompletionFunc(f.Name, a.completeTools)
-		case f.Name == "from" && name != "next from" && name != "backfill from": // those are times
+		case name == "rollback to", f.Name == "from" && name != "next from" && name != "backfill from": // those are times
 			_ = c.RegisterFlagCompletionFunc(f.Name, a.completeLoops)
 		default:
 			a.completeFlag(c, f.Name, flagValues(c, f)...)

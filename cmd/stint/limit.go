@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/control"
@@ -30,17 +31,21 @@ and none removes it.`,
 		ValidArgsFunction: one(a.completeSessions),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.limit(cmd.Context(), args[0], o) },
 	}
-	f := cmd.Flags()
-	f.StringVar(&o.limits.Wall, "wall", "", "running time")
-	f.StringVar(&o.limits.Idle, "idle", "", "running time without a sign of life")
-	f.StringVar(&o.limits.Deadline, "deadline", "", "time from now, or an RFC 3339 time")
-	f.StringVar(&o.limits.Loops, "loops", "", "loops in all")
-	f.StringVar(&o.limits.Steps, "steps", "", "steps in all")
-	f.StringVar(&o.limits.Tokens, "tokens", "", "tokens of models in all")
-	f.StringVar(&o.limits.Cost, "cost", "", "US dollars in all")
-	f.StringVar(&o.limits.OnLimit, "on-limit", "", "what a used-up limit does: wait (for a person) or stop")
+	limitFlags(cmd.Flags(), &o.limits)
 	controlFlags(cmd, &o.order, runHere)
 	return cmd
+}
+
+// limitFlags are those that change limits.
+func limitFlags(f *pflag.FlagSet, l *control.Limits) {
+	f.StringVar(&l.Wall, "wall", "", "running time")
+	f.StringVar(&l.Idle, "idle", "", "running time without a sign of life")
+	f.StringVar(&l.Deadline, "deadline", "", "time from now, or an RFC 3339 time")
+	f.StringVar(&l.Loops, "loops", "", "loops in all")
+	f.StringVar(&l.Steps, "steps", "", "steps in all")
+	f.StringVar(&l.Tokens, "tokens", "", "tokens of models in all")
+	f.StringVar(&l.Cost, "cost", "", "US dollars in all")
+	f.StringVar(&l.OnLimit, "on-limit", "", "what a used-up limit does: wait (for a person) or stop")
 }
 
 func (a *app) limit(ctx context.Context, address string, o limitOptions) error {

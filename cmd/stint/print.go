@@ -92,17 +92,22 @@ func goOnText(row *stint.Row, p *journal.Plan) string {
 	return b.String()
 }
 
-// planText is the plan of going back, for people; choice is what becomes of steps in
-// doubt that are left behind.
-func planText(row *stint.Row, p *journal.Plan, choice journal.DoubtChoice) string {
+// planText is the plan of going back, or of a branch, for people.
+func planText(row *stint.Row, p *journal.Plan, o *backOptions) string {
 	var b strings.Builder
 	line := func(label, format string, args ...any) { planLine(&b, label, format, args...) }
 	from := fmt.Sprintf("the end of loop %d", p.From)
 	if p.From == 0 {
 		from = "the beginning"
 	}
-	fmt.Fprintf(&b, "Plan: restart %s (%s) from %s\n", term.Line(row.Session.Name), row.Short, from)
-	line("Keeps", "%s", planKeeps(&p.Keeps))
+	word := "from"
+	if o.kind == stint.Rollback {
+		word = "to"
+	}
+	fmt.Fprintf(&b, "Plan: %s %s (%s) %s %s\n", o.verb(), term.Line(row.Session.Name), row.Short, word, from)
+	if !p.Branch {
+		line("Keeps", "%s", planKeeps(&p.Keeps))
+	}
 	if p.Leaves.Loops > 0 {
 		line("Leaves", "%s on line %s/%d (readable, not deleted)", counted(p.Leaves.Loops, "loop"), row.Short, p.Leaves.Line)
 	}
@@ -113,23 +118,41 @@ func planText(row *stint.Row, p *journal.Plan, choice journal.DoubtChoice) strin
 		line("State", "unchanged")
 	default:
 		line("State", "%d bytes become %d", p.State.Before, p.State.After)
-		for i, c := range p.State.Changes {
-			if i == 10 {
-				line("", "and %d more (--json lists them)", len(p.State.Changes)-10+p.State.More)
-				break
-			}
-			line("", "%s  %s → %s", term.Line(or(c.Path, "(all)")), value(c.Old, c.OldSize), value(c.New, c.NewSize))
-		}
+		planChanges(&b, "", &p.State)
+	}
+	if p.Agent != nil {
+		line("Agent", "%s as it is now, which differs from the one that is pinned", term.Line(o.agent))
+		planChanges(&b, "", p.Agent)
 	}
 	note := func(e *journal.EffectStep) string { return e.Note }
 	planSteps(&b, "Outside", p.Outside, note)
 	planSteps(&b, "In doubt", p.InDoubt, func(e *journal.EffectStep) string {
-		if found, _, ok := strings.Cut(e.Note, "; "); ok && choice == journal.SkipDoubt && e.Effect == stint.Once {
-			return found + "; the new line does not do it, and gets a marker as its result"
+		if found, _, ok := strings.Cut(e.Note, "; "); ok && o.command.InDoubt == journal.SkipDoubt && e.Effect == stint.Once {
+			return found + "; it is not done again, and gets a marker as its result"
 		}
 		return e.Note
 	})
+	label := "Re-asks"
+	for i := range p.Decided {
+		q := &p.Decided[i]
+		line(label, "%s %s, %s %s", q.Pos, term.Line(q.Name), q.Outcome, term.Line(q.Note))
+		label = ""
+	}
+	if t := p.Resume.Input + p.Resume.CacheRead + p.Resume.CacheWrite; t > 0 {
+		line("Resumes", "the next call of the model reads about %s tokens again", term.Grouped(t))
+	}
 	return b.String()
+}
+
+// planChanges lists what differs between two states or definitions, ten of them.
+func planChanges(b *strings.Builder, label string, all *journal.StateChange) {
+	for i, c := range all.Changes {
+		if i == 10 {
+			planLine(b, label, "and %d more (--json lists them)", len(all.Changes)-10+all.More)
+			return
+		}
+		planLine(b, label, "%s  %s → %s", term.Line(or(c.Path, "(all)")), value(c.Old, c.OldSize), value(c.New, c.NewSize))
+	}
 }
 
 func value(v []byte, size int) string {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ type desk struct {
 	dir   string
 	store *sqlite.Store
 	e     *engine.Engine
+	env   map[string]string // beside what the desk needs
 }
 
 func newDesk(t *testing.T) *desk {
@@ -80,6 +82,7 @@ func (d *desk) stintTo(ctx context.Context, out, talk *buffer, args ...string) i
 // app is the program in the desk's folder, with its store.
 func (d *desk) app(out, talk *buffer) *app {
 	env := map[string]string{"STINT_STORE": "sqlite:" + d.path()}
+	maps.Copy(env, d.env)
 	return &app{in: strings.NewReader(""), out: out, err: talk, getenv: func(k string) string { return env[k] }, getwd: func() (string, error) { return d.dir, nil }}
 }
 

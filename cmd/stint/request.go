@@ -77,12 +77,15 @@ func (o *requestOptions) labelled(agent map[string]string) (map[string]string, e
 }
 
 // ownLabels are those that the flags give; nil: none.
-func (o *requestOptions) ownLabels() (map[string]string, error) {
-	if len(o.labels) == 0 {
+func (o *requestOptions) ownLabels() (map[string]string, error) { return labelsOf(o.labels) }
+
+// labelsOf reads labels as --label gives them; nil: none.
+func labelsOf(given []string) (map[string]string, error) {
+	if len(given) == 0 {
 		return nil, nil
 	}
 	own := map[string]string{}
-	for _, l := range o.labels {
+	for _, l := range given {
 		k, v, ok := strings.Cut(l, "=")
 		if !ok || k == "" {
 			return nil, usage(fmt.Errorf("--label %q is not key=value", l))

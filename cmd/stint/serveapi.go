@@ -32,7 +32,7 @@ func (v *serving) handler(events *stream.Server) (http.Handler, error) {
 	}
 	var mux guard.Mux
 	table, err := api.Register(&mux, api.Options{
-		Store: v.site.db, Starter: v, Settler: v.engine, Agents: v, Health: v, Tokens: v.tokens,
+		Store: v.site.db, Starter: v, Brancher: v, Settler: v.engine, Agents: v, Health: v, Tokens: v.tokens,
 		Schedules: v, Hooks: hooks{v.receiver, v}, Events: events.Board(), SessionEvents: events.Session(), Version: version, Log: v.log,
 	})
 	if err != nil {
@@ -72,6 +72,16 @@ func (v *serving) Start(ctx context.Context, r api.StartRequest) (engine.Created
 		return engine.Created{}, err
 	}
 	return v.engine.Start(ctx, q)
+}
+
+// Made implements [api.Brancher].
+func (v *serving) Made(_ context.Context, name string) (engine.Agent, error) {
+	return v.now.Load().agent(v.wiring, name)
+}
+
+// Branch implements [api.Brancher].
+func (v *serving) Branch(ctx context.Context, parent stint.ID, b engine.Branch) (engine.Created, error) {
+	return v.engine.Branch(ctx, parent, b)
 }
 
 // Agents implements [api.Agents].

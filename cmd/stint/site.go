@@ -188,6 +188,14 @@ func (s *site) settler() control.Settler {
 	return settler{s.app, s}
 }
 
+// brancher makes branches: an engine here, or the server.
+func (s *site) brancher() control.Brancher {
+	if s.server != nil {
+		return farBrancher{s.server}
+	}
+	return settler{s.app, s}
+}
+
 // system returns a section of what the system journal comes to; nil if it has none.
 func (s *site) system(ctx context.Context, section string) (json.RawMessage, error) {
 	if s.server != nil {

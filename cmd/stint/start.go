@@ -83,12 +83,21 @@ func (a *app) beginner(o *requestOptions, name string) (func(context.Context, *s
 	}, err
 }
 
+// made is an agent of stint.yaml as it is now.
+func (w *wiring) made(ctx context.Context, c config.Agent) (agent engine.Agent, err error) {
+	err = w.until(ctx, func() error {
+		agent, err = w.agent(c)
+		return err
+	})
+	return agent, err
+}
+
 // record creates a session of an agent for a runner to take up; request says which.
 func (a *app) record(ctx context.Context, s *site, c config.Agent, request func(engine.Agent) (engine.Request, error)) (engine.Created, error) {
 	w := s.wire(nil)
 	defer w.close()
-	var agent engine.Agent
-	if err := w.until(ctx, func() (err error) { agent, err = w.agent(c); return err }); err != nil {
+	agent, err := w.made(ctx, c)
+	if err != nil {
 		return engine.Created{}, err
 	}
 	req, err := request(agent)

@@ -23,6 +23,13 @@ type Starter interface {
 	Start(ctx context.Context, r StartRequest) (engine.Created, error)
 }
 
+// Brancher makes branches of sessions.
+type Brancher interface {
+	control.Brancher
+	// Made returns an agent as it is now, or [stint.NotFound].
+	Made(ctx context.Context, name string) (engine.Agent, error)
+}
+
 // Agents knows the agents that can be started.
 type Agents interface {
 	// Agents returns them by name.
@@ -36,6 +43,7 @@ type Agents interface {
 type Options struct {
 	Store     control.Store
 	Starter   Starter
+	Brancher  Brancher
 	Settler   control.Settler
 	Agents    Agents
 	Health    Health
@@ -56,8 +64,8 @@ type Options struct {
 // Register registers the routes on mux and returns their rows. Options that miss
 // something are [stint.Internal].
 func Register(mux *guard.Mux, o Options) (access.Table, error) {
-	if o.Store == nil || o.Starter == nil || o.Settler == nil || o.Agents == nil || o.Health == nil {
-		return nil, stint.Internal.Errorf("api", "it needs a store, a starter, a settler, agents and health")
+	if o.Store == nil || o.Starter == nil || o.Brancher == nil || o.Settler == nil || o.Agents == nil || o.Health == nil {
+		return nil, stint.Internal.Errorf("api", "it needs a store, a starter, a brancher, a settler, agents and health")
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -130,7 +138,7 @@ func (s *server) readable(h http.Handler) http.Handler {
 
 // desk is where orders are given.
 func (s *server) desk() *control.Desk {
-	return &control.Desk{Store: s.Store, Settler: s.Settler}
+	return &control.Desk{Store: s.Store, Settler: s.Settler, Brancher: s.Brancher}
 }
 
 // actor is who a request comes from, as journals name them.

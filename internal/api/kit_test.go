@@ -80,7 +80,7 @@ func (r *room) serve(change func(*api.Options)) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	o := api.Options{Store: r.store, Starter: r, Settler: r.e, Agents: r, Health: r, Version: "1.2.3", Tokens: tokens{r.keeper},
+	o := api.Options{Store: r.store, Starter: r, Brancher: r, Settler: r.e, Agents: r, Health: r, Version: "1.2.3", Tokens: tokens{r.keeper},
 		Events: http.NotFoundHandler(), SessionEvents: http.NotFoundHandler()}
 	change(&o)
 	var mux guard.Mux
@@ -159,18 +159,30 @@ func agents() []engine.Agent {
 }
 
 func (r *room) Start(ctx context.Context, q api.StartRequest) (engine.Created, error) {
+	a, err := r.Made(ctx, q.Agent)
+	if err != nil {
+		return engine.Created{}, err
+	}
+	req, err := q.Request(a)
+	if err != nil {
+		return engine.Created{}, err
+	}
+	return r.e.Start(ctx, req)
+}
+
+func (r *room) Made(_ context.Context, name string) (engine.Agent, error) {
 	for _, a := range agents() {
-		if a.Name == q.Agent {
-			req, err := q.Request(a)
-			if err != nil {
-				return engine.Created{}, err
-			}
-			return r.e.Start(ctx, req)
+		if a.Name == name {
+			return a, nil
 		}
 	}
-	err := stint.NotFound.Errorf("agent", "stint.yaml has no agent %q", q.Agent)
+	err := stint.NotFound.Errorf("agent", "stint.yaml has no agent %q", name)
 	err.Hint = "it has chat, loud, pay, unsure"
-	return engine.Created{}, err
+	return engine.Agent{}, err
+}
+
+func (r *room) Branch(ctx context.Context, parent stint.ID, b engine.Branch) (engine.Created, error) {
+	return r.e.Branch(ctx, parent, b)
 }
 
 func (r *room) Agents(context.Context) ([]view.Agent, error) {

@@ -51,7 +51,13 @@ func (s *server) orderRoutes() {
 	add(s, operation{Route: run("resolve"), id: "resolveStep", tag: orders, summary: "Say what became of a step in doubt",
 		about: "The address may name the step, like x81d:4.2; it then has to be that one. happened: the effect took place, result is what the step gave. not: it did not, and is done again under the same key. unknown: nobody can tell, and the loop goes on with a marker."}, s.resolve)
 	add(s, operation{Route: run("restart"), id: "restartSession", tag: orders, summary: "Begin a session again",
-		about: "From its newest checkpoint on the same line, or with from on a new line behind that loop. Read the plan first; with its hash as plan, a session that went on since refuses."}, s.restart)
+		about: "From its newest checkpoint on the same line, or with from on a new line behind that loop; so it is with set, state and agent. Read the plan first; with its hash as plan, a session that went on since refuses."}, s.restart)
+	add(s, operation{Route: run("rollback"), id: "rollbackSession", tag: orders, summary: "Take a session back and park it",
+		about: "On a new line behind the loop that from names, where it waits for resume. What came after stays readable."}, s.rollback)
+	branch := run("branch")
+	branch.MaxBody = promptBody
+	add(s, operation{Route: branch, id: "branchSession", tag: orders, summary: "Begin another session behind a loop of this one",
+		about: "With a copy of the state there, and a journal, limits and keys of its own; the session that it comes from stays as it is. The answer is the branch."}, s.branch)
 }
 
 // reasonBody is the body of an order that takes a reason alone.
@@ -146,61 +152,6 @@ func (s *server) resolve(ctx context.Context, in *resolveInput) (*sessionOutput,
 	}
 	c := journal.Command{Reason: in.Body.Reason, Verdict: journal.Verdict(in.Body.Verdict), Result: in.Body.Result}
 	if err := s.desk().Resolve(settled(ctx), &row, place, control.Order{Kind: stint.Resolve, ID: in.id(ctx), From: actor(ctx), Command: c}); err != nil {
-		return nil, err
-	}
-	return s.stands(ctx, row.Session.ID, http.StatusOK)
-}
-
-type restartBody struct {
-	reasonBody
-	From    *int   `json:"from,omitempty" minimum:"0" maximum:"1073741824" doc:"Keep loops 1 to so many; 0 is the very beginning. Without it the session goes on from its newest checkpoint."`
-	InDoubt string `json:"in_doubt,omitempty" enum:"ask,skip,redo" doc:"With from: what becomes of steps in doubt that are left behind."`
-	Say     string `json:"say,omitempty" maxLength:"1000000" doc:"A message for the first loop after the restart."`
-	Plan    string `json:"plan,omitempty" pattern:"^[0-9a-f]{64}$" doc:"With from: the hash of the plan that was read. If the plan is another one by now, nothing is done."`
-}
-
-// order is the order that the body stands for.
-func (b *restartBody) order(from stint.Actor, id string) (control.Order, error) {
-	if (b.InDoubt != "" || b.Plan != "") && b.From == nil {
-		return control.Order{}, invalid("in_doubt and plan go with from", "on the same line a step in doubt is settled by resolve")
-	}
-	return control.Order{Kind: stint.Restart, ID: id, From: from,
-		Command: journal.Command{Reason: b.Reason, From: b.From, InDoubt: journal.DoubtChoice(b.InDoubt), Say: b.Say}}, nil
-}
-
-type restartInput struct {
-	SessionPath
-	KeyHeader
-	Body *restartBody
-}
-
-func (s *server) restart(ctx context.Context, in *restartInput) (*sessionOutput, error) {
-	b := in.Body
-	if b == nil {
-		b = &restartBody{}
-	}
-	o, err := b.order(actor(ctx), in.id(ctx))
-	if err != nil {
-		return nil, err
-	}
-	row, err := s.whole(ctx, in.SessionPath)
-	if err != nil {
-		return nil, err
-	}
-	desk := s.desk()
-	var plan *journal.Plan
-	if b.From != nil {
-		p, _, err := desk.PlanRestart(ctx, &row, o)
-		if err != nil {
-			return nil, err
-		}
-		if plan = &p; b.Plan != "" && b.Plan != p.Hash.String() {
-			e := stint.Conflict.Errorf("restart", "the plan is another one by now: the session went on since")
-			e.Hint = "read the plan again"
-			return nil, e
-		}
-	}
-	if err := desk.Restart(settled(ctx), &row, plan, o); err != nil {
 		return nil, err
 	}
 	return s.stands(ctx, row.Session.ID, http.StatusOK)

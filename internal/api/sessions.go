@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/access"
+	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
 	"github.com/stint-dev/stint/journal"
@@ -38,8 +39,8 @@ func (s *server) sessionRoutes() {
 		about: "The state at the end of a loop, byte for byte."}, s.state)
 	add(s, operation{Route: read("/v1/sessions/{id}/result"), id: "getResult", tag: sessions, summary: "Read what a session ended with",
 		about: "status says whether it has ended; ended and result are null if not."}, s.result)
-	add(s, operation{Route: read("/v1/sessions/{id}/plan"), id: "planRestart", tag: sessions, summary: "Plan a restart",
-		about: "What POST restart with the same from and in_doubt would do, and why it would be refused. It changes nothing."}, s.plan)
+	add(s, operation{Route: read("/v1/sessions/{id}/plan"), id: "planRestart", tag: sessions, summary: "Plan a restart, a rollback or a branch",
+		about: "What a POST of the verb with the same from, in_doubt and agent would do, and why it would be refused. It changes nothing."}, s.plan)
 }
 
 // find returns the session that an address names. The server's own journal is for auditors.
@@ -247,6 +248,8 @@ type planInput struct {
 	SessionPath
 	From    int    `query:"from" minimum:"-1" maximum:"1073741824" default:"-1" doc:"Keep loops 1 to so many; 0 is the very beginning. Without it, or with -1, the session goes on from its newest checkpoint."`
 	InDoubt string `query:"in_doubt" enum:"ask,skip,redo" doc:"With from: what becomes of steps in doubt that are left behind."`
+	Verb    string `query:"verb" enum:"restart,rollback,branch" default:"restart" doc:"What is to be done."`
+	Agent   string `query:"agent" maxLength:"300" doc:"An agent of stint.yaml to go on with as it is now."`
 }
 
 type planOutput struct{ Body restartPlan }
@@ -256,15 +259,24 @@ func (s *server) plan(ctx context.Context, in *planInput) (*planOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := restartBody{InDoubt: in.InDoubt}
+	b := changesBody{InDoubt: in.InDoubt, Agent: in.Agent}
 	if in.From >= 0 {
 		b.From = &in.From
 	}
-	o, err := b.order(actor(ctx), "")
+	c, _, err := s.changes(ctx, &row, &b)
 	if err != nil {
 		return nil, err
 	}
-	plan, refused, err := s.desk().PlanRestart(ctx, &row, o)
+	var plan journal.Plan
+	var refused error
+	switch {
+	case in.Verb == "branch":
+		plan, refused, err = s.desk().PlanBranch(ctx, &row, &c)
+	case c.From == nil && in.InDoubt != "":
+		err = invalid("in_doubt goes with from", "on the same line a step in doubt is settled by resolve")
+	default:
+		plan, refused, err = s.desk().PlanRestart(ctx, &row, control.Order{Kind: stint.MessageKind(in.Verb), From: actor(ctx), Command: c})
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -136,6 +136,14 @@ func (r reads) Start(context.Context, api.StartRequest) (engine.Created, error) 
 	return engine.Created{}, r.none()
 }
 
+// Branch implements api.Brancher.
+func (r reads) Branch(context.Context, stint.ID, engine.Branch) (engine.Created, error) {
+	return engine.Created{}, r.none()
+}
+
+// Made implements api.Brancher.
+func (r reads) Made(context.Context, string) (engine.Agent, error) { return engine.Agent{}, r.none() }
+
 // Settle implements control.Settler.
 func (r reads) Settle(context.Context, stint.ID) error { return r.none() }
 
@@ -184,7 +192,7 @@ func serveReads(ctx context.Context, store stint.Store) (base string, stop func(
 	if err != nil {
 		return "", nil, err
 	}
-	h, err := api.New(g, api.Options{Store: store, Starter: reads{}, Settler: reads{}, Agents: reads{}, Health: reads{}})
+	h, err := api.New(g, api.Options{Store: store, Starter: reads{}, Brancher: reads{}, Settler: reads{}, Agents: reads{}, Health: reads{}})
 	if err != nil {
 		return "", nil, err
 	}

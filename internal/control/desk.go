@@ -29,8 +29,9 @@ type Settler interface {
 // Desk is where orders are given. It keeps nothing between calls, and may be used
 // concurrently if its members may.
 type Desk struct {
-	Store   Store
-	Settler Settler
+	Store    Store
+	Settler  Settler
+	Brancher Brancher // for [Desk.Branch]
 	// Prefix stands before the name of a member of an order in an error: "--" where people
 	// give it as a flag.
 	Prefix string

@@ -25,7 +25,7 @@ func clientMutants() []mutant {
 			red:   by("internal/api", "TestOwnJournalIsForAuditors"),
 		}, {
 			name: "client-starts-twice", file: "client/verbs.go",
-			edits: one("again: s.Key != \"\"})", "again: true})"),
+			edits: one("again: key != \"\"})", "again: true})"),
 			why:   "a start whose answer was lost begins a second session",
 			red:   by("client", "TestOnce"),
 		}, {

@@ -149,8 +149,13 @@ func courseKinds() []stint.Kind {
 // courseEntries reads those up to the row's head, without their bodies. An
 // abandoned line ends with the entry that began the next.
 func courseEntries(ctx context.Context, r stint.Reader, row *stint.Row) ([]stint.Entry, error) {
+	return courseUntil(ctx, r, row.Session.ID, row.Session.Head)
+}
+
+// courseUntil is that up to an entry.
+func courseUntil(ctx context.Context, r stint.Reader, id stint.ID, until stint.Seq) ([]stint.Entry, error) {
 	var es []stint.Entry
-	err := eachEntry(ctx, r, stint.Range{Session: row.Session.ID, Until: row.Session.Head, Kinds: courseKinds()}, func(e *stint.Entry) error {
+	err := eachEntry(ctx, r, stint.Range{Session: id, Until: until, Kinds: courseKinds()}, func(e *stint.Entry) error {
 		c := *e
 		c.Body = nil
 		es = append(es, c)

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/term"
@@ -112,39 +111,15 @@ func Dollars(m stint.Money) string {
 	return fmt.Sprintf("%s$%d.%02d", sign, c/100, c%100)
 }
 
-// grouped is a number with commas.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
 // plural is "1 loop", "3 loops" or "3 entries".
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	if stem, ok := strings.CutSuffix(what, "y"); ok {
-		return grouped(int64(n)) + " " + stem + "ies"
+		return term.Grouped(int64(n)) + " " + stem + "ies"
 	}
-	return grouped(int64(n)) + " " + what + "s"
-}
-
-// shellWords is a command line as a shell would take it.
-func shellWords(argv []string) string {
-	words := make([]string, len(argv))
-	for i, a := range argv {
-		words[i] = a
-		plain := func(r rune) bool {
-			return strings.ContainsRune("-_./=:,@%+~", r) || unicode.IsLetter(r) || unicode.IsDigit(r)
-		}
-		if a == "" || strings.ContainsFunc(a, func(r rune) bool { return !plain(r) }) {
-			words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(words, " ")
+	return term.Grouped(int64(n)) + " " + what + "s"
 }
 
 // wrap breaks text between words into lines of at most n columns; a longer word

@@ -49,7 +49,8 @@ type lineInfo struct {
 // LoopInfo is one loop of a line.
 type LoopInfo struct {
 	Loop      int         `json:"loop"`
-	Line      int         `json:"line"` // that it took place on
+	Session   *stint.ID   `json:"session,omitempty"` // of a branch: the one that it comes from, whose loop this is
+	Line      int         `json:"line"`              // that it took place on
 	Attempts  int         `json:"attempts"`
 	Began     *time.Time  `json:"began"`
 	Ended     *time.Time  `json:"ended"`
@@ -136,6 +137,9 @@ func NewShow(ctx context.Context, src Source, row *stint.Row, opt ShowOptions, n
 	if err := out.openSteps(ctx, src, row, es); err != nil {
 		return out, err
 	}
+	if err := out.before(ctx, b, row, opt.All); err != nil {
+		return out, err
+	}
 	if err := out.relatives(ctx, src, row); err != nil {
 		return out, err
 	}
@@ -147,14 +151,25 @@ func NewShow(ctx context.Context, src Source, row *stint.Row, opt ShowOptions, n
 // Definitions are the business of those who run agents; one that says it otherwise,
 // or is erased, gives none.
 func commandOf(es []stint.Entry) []string {
-	if len(es) == 0 {
-		return nil
-	}
 	var def struct{ Agent struct{ Command []string } }
-	if d, err := journal.Decode[journal.Created](&es[0]); err != nil || json.Unmarshal(d.Config, &def) != nil {
-		return nil
+	for i := range slices.Backward(es) {
+		var config json.RawMessage
+		switch es[i].Kind {
+		case stint.SessionCreated:
+			d, _ := journal.Decode[journal.Created](&es[i]) // that of one which is erased is none
+			config = d.Config
+		case stint.LineStarted:
+			d, _ := journal.Decode[journal.LineStarted](&es[i])
+			config = d.Config
+		}
+		if config != nil {
+			if json.Unmarshal(config, &def) != nil {
+				return nil
+			}
+			return def.Agent.Command
+		}
 	}
-	return def.Agent.Command
+	return nil
 }
 
 // excerpt is the beginning of the body of the newest entry of a kind.

@@ -64,7 +64,9 @@ type trigger struct {
 // origin is where a child session or a branch comes from.
 type origin struct {
 	Session stint.ID  `json:"session"`
-	Seq     stint.Seq `json:"seq"` // entry of the parent that led to it
+	Name    string    `json:"name,omitempty"`  // of the parent; where one session is shown
+	Short   string    `json:"short,omitempty"` // likewise
+	Seq     stint.Seq `json:"seq"`             // entry of the parent that led to it
 	Branch  bool      `json:"branch"`
 	Loop    int       `json:"loop"` // of the checkpoint that a branch began at
 	Reason  string    `json:"reason"`

@@ -115,7 +115,7 @@ func (p *page) body(row *stint.Row, v *Show) {
 	}
 	p.labelled("Trigger", trigger)
 	p.labelled("Labels", labelsOf(s))
-	p.labelled("Command", p.cut(term.Line(shellWords(v.Command))))
+	p.labelled("Command", p.cut(term.Line(term.Command(v.Command))))
 	p.labelled("Goal", p.excerpt(v.Goal))
 	if v.Line == s.At.Line {
 		p.standing(row, v)
@@ -296,9 +296,14 @@ func (p *page) lineage(row *stint.Row, v *Show) string {
 	}
 	parent := ""
 	if v.Parent != nil {
-		parent = "child of " + v.Parent.Session.String()
+		parent = v.Parent.Session.String()
+		if v.Parent.Name != "" {
+			parent = fmt.Sprintf("%s (%s)", term.Line(v.Parent.Name), v.Parent.Short)
+		}
 		if v.Parent.Branch {
-			parent = "branch of " + v.Parent.Session.String()
+			parent = list(fmt.Sprintf("a branch of %s behind loop %d", parent, v.Parent.Loop), term.Line(v.Parent.Reason))
+		} else {
+			parent = "a child of " + parent
 		}
 	}
 	children, branches := "", ""
@@ -343,6 +348,9 @@ func (p *page) loop(v *Show, l *LoopInfo, before int64) []cell {
 	mark, color := "", term.Plain
 	state, ck := "…", "…"
 	what := term.Line(l.Headline)
+	if l.Session != nil {
+		what = list(what, "before the branch")
+	}
 	switch {
 	case l.Completed:
 		ck = fmt.Sprintf("ck-%d", l.Loop)
