@@ -8,21 +8,11 @@ import (
 	"strings"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/expression"
 )
 
 // Fault is one thing that is wrong with a definition.
-type Fault struct {
-	Field  string // as in stint.yaml: "when", "hmac.header", "labels.repo"
-	Line   int    // in the text of the field, from 1
-	Column int    // in characters, from 1
-	Text   string // what was expected and what was found
-	Hint   string // what to write instead; may be empty
-}
-
-// Error returns field, place and text in one line.
-func (f *Fault) Error() string {
-	return fmt.Sprintf("%s, line %d, column %d: %s", f.Field, f.Line, f.Column, f.Text)
-}
+type Fault = expression.Fault
 
 // Faults is everything that is wrong with a definition.
 type Faults []Fault
@@ -39,11 +29,11 @@ func (f Faults) Error() string {
 // Hook is a definition that was checked. It may be used concurrently.
 type Hook struct {
 	def                      Definition
-	when, key, dedupe, order program
-	session                  program
+	when, key, dedupe, order expression.Program
+	session                  expression.Program
 	input                    template
 	labels                   map[string]template
-	uses                     map[string]bool // names that expressions mention, see [program]
+	uses                     map[string]bool // names that expressions mention, see [expression.Program]
 	raw                      bool            // an expression mentions raw
 	covered                  bool            // the delivery's id is part of what is verified
 }
@@ -220,7 +210,7 @@ func (c *compiler) expressions() {
 
 // covers reports whether nobody can give a captured request another id. Without a
 // signature there is nothing to capture it for.
-func (d *Definition) covers(dedupe *program) bool {
+func (d *Definition) covers(dedupe *expression.Program) bool {
 	switch {
 	case d.Scheme == Bearer || d.Scheme == None:
 		return true
@@ -228,21 +218,21 @@ func (d *Definition) covers(dedupe *program) bool {
 		return d.Scheme != GitHub // whose id is in a header that is not signed
 	}
 	for _, unsigned := range []string{"headers", "query", "event", "$env"} {
-		if dedupe.uses[unsigned] {
+		if dedupe.Uses[unsigned] {
 			return false
 		}
 	}
 	return true
 }
 
-func (c *compiler) expression(field, src string, truth bool, to *program) {
+func (c *compiler) expression(field, src string, truth bool, to *expression.Program) {
 	if src == "" {
 		return
 	}
 	p, f := compileExpression(src, truth)
 	c.add(field, f)
 	*to = p
-	c.hook.mentions(p.uses)
+	c.hook.mentions(p.Uses)
 	c.hook.raw = c.hook.uses["raw"] || c.hook.uses["$env"]
 }
 
@@ -254,7 +244,7 @@ func (c *compiler) template(field, src string, to *template) {
 	c.add(field, f)
 	*to = t
 	for i := range t {
-		c.hook.mentions(t[i].program.uses)
+		c.hook.mentions(t[i].program.Uses)
 	}
 	c.hook.raw = c.hook.uses["raw"] || c.hook.uses["$env"]
 }

@@ -34,8 +34,6 @@ const (
 
 	maxTemplate     = 64 << 10 // bytes
 	maxPlaceholders = 100
-	maxExpression   = 4096 // bytes
-	maxNodes        = 500
 	maxText         = 512 // bytes of an id or a key; longer ones are hashed
 	maxLabel        = 256 // characters of a label's text
 	maxName         = 64  // characters of a session's name

@@ -1,14 +1,15 @@
 package hook
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/expr-lang/expr/builtin"
+
+	"github.com/stint-dev/stint/internal/expression"
 )
 
 // Functions lists those of expr-lang that expressions can call.
-func Functions() []string { return slices.Sorted(maps.Keys(functions())) }
+func Functions() []string { return expression.Functions() }
 
 // Builtins lists all that expr-lang has.
 func Builtins() []string { return builtin.Names }

@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/expression"
 )
 
 // Request is what came over HTTP. Nothing of it is changed or kept, but for Body, which
@@ -117,13 +118,13 @@ func (h *Hook) judge(r Request, f fields, p proof) (Verdict, error) {
 	if h.def.Scheme == Slack && body.member("type") == "url_verification" {
 		return challenge(body.member("challenge"))
 	}
-	d := &delivery{hook: h, body: body, meter: newMeter(len(r.Body)), env: map[string]any{
+	d := &delivery{hook: h, body: body, meter: expression.NewMeter(len(r.Body)), env: map[string]any{
 		"body": body.value, "headers": f.shown(), "query": firsts(r.Query), "event": h.event(f, body), "raw": "",
 	}}
 	if h.raw {
 		d.env["raw"] = string(r.Body)
 	}
-	d.meter.functions(d.env)
+	d.meter.Functions(d.env)
 	return d.judge(f, p, r.Body)
 }
 
@@ -170,7 +171,7 @@ func (h *Hook) event(f fields, body content) string {
 type delivery struct {
 	hook  *Hook
 	body  content
-	meter *meter
+	meter *expression.Meter
 	env   map[string]any
 	out   Delivery
 }
@@ -179,8 +180,8 @@ func (d *delivery) judge(f fields, p proof, body []byte) (Verdict, error) {
 	h := d.hook
 	event, _ := d.env["event"].(string)
 	d.out = Delivery{Digest: sha256.Sum256(body), Event: short(event), Covered: h.covered, At: p.at, Input: body}
-	if h.when.given() {
-		v, err := d.meter.run("when", &h.when, d.env)
+	if h.when.Given() {
+		v, err := run(d.meter, "when", &h.when, d.env)
 		if err != nil {
 			return Verdict{}, err
 		}
@@ -201,7 +202,7 @@ func (d *delivery) judge(f fields, p proof, body []byte) (Verdict, error) {
 // id finds what makes the delivery the same when it comes again.
 func (d *delivery) id(f fields, p proof) error {
 	h := d.hook
-	if h.dedupe.given() {
+	if h.dedupe.Given() {
 		id, err := d.text("dedupe", &h.dedupe)
 		if err == nil && id == "" {
 			err = refuse(unprocessable, "write what every delivery has, or leave dedupe out", "dedupe gives no text for this delivery")
@@ -230,7 +231,7 @@ func (d *delivery) id(f fields, p proof) error {
 }
 
 func (d *delivery) key() (err error) {
-	if d.hook.key.given() {
+	if d.hook.key.Given() {
 		d.out.Key, err = d.text("key", &d.hook.key)
 	}
 	return err
@@ -238,8 +239,8 @@ func (d *delivery) key() (err error) {
 
 // text is the value of an expression as an id: a text or a whole number. What is
 // missing is "".
-func (d *delivery) text(field string, p *program) (string, error) {
-	v, err := d.meter.run(field, p, d.env)
+func (d *delivery) text(field string, p *expression.Program) (string, error) {
+	v, err := run(d.meter, field, p, d.env)
 	if err != nil {
 		return "", err
 	}
@@ -266,10 +267,10 @@ func short(s string) string {
 
 func (d *delivery) order() error {
 	h := d.hook
-	if !h.order.given() {
+	if !h.order.Given() {
 		return nil
 	}
-	v, err := d.meter.run("order", &h.order, d.env)
+	v, err := run(d.meter, "order", &h.order, d.env)
 	if err != nil {
 		return err
 	}
@@ -302,14 +303,14 @@ func (d *delivery) order() error {
 // name makes a session's name of a text: letters, digits, '.', '_' and '-', beginning
 // with a letter or a digit. Every other character becomes '-'.
 func (d *delivery) name() error {
-	if !d.hook.session.given() {
+	if !d.hook.session.Given() {
 		return nil
 	}
-	v, err := d.meter.run("name", &d.hook.session, d.env)
+	v, err := run(d.meter, "name", &d.hook.session, d.env)
 	if err != nil {
 		return err
 	}
-	s, err := d.meter.written("name", v)
+	s, err := written(d.meter, "name", v)
 	if v == nil || err != nil {
 		return err
 	}
@@ -332,7 +333,7 @@ func (d *delivery) name() error {
 
 func (d *delivery) labels() error {
 	for _, name := range slices.Sorted(maps.Keys(d.hook.labels)) {
-		s, err := d.meter.render("labels."+name, d.hook.labels[name], d.env)
+		s, err := render(d.meter, "labels."+name, d.hook.labels[name], d.env)
 		if err != nil {
 			return err
 		}
@@ -365,7 +366,7 @@ func (d *delivery) input() error {
 	if d.hook.input == nil {
 		return nil
 	}
-	s, err := d.meter.render("input", d.hook.input, d.env)
+	s, err := render(d.meter, "input", d.hook.input, d.env)
 	d.out.Input = []byte(s)
 	return err
 }

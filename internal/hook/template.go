@@ -3,6 +3,8 @@ package hook
 import (
 	"fmt"
 	"strings"
+
+	"github.com/stint-dev/stint/internal/expression"
 )
 
 // template is text with places for the values of expressions. A value is written once:
@@ -12,7 +14,7 @@ type template []piece
 // piece is text as it stands, or an expression.
 type piece struct {
 	text    string
-	program program
+	program expression.Program
 }
 
 // compileTemplate reads text with ${ expression } in it; $${ is a plain ${. A fault has
@@ -35,7 +37,7 @@ func compileTemplate(src string) (template, *Fault) {
 			i++
 			continue
 		}
-		line, column := place([]rune(src[:i]))
+		line, column := expression.Place([]rune(src[:i]))
 		inner := src[i+2:]
 		end := closing(inner)
 		if end < 0 {
@@ -46,7 +48,7 @@ func compileTemplate(src string) (template, *Fault) {
 		}
 		p, f := compileExpression(inner[:end], false)
 		if f != nil {
-			return nil, f.below(line, column+2)
+			return nil, below(f, line, column+2)
 		}
 		out = append(out, piece{text: plain.String()}, piece{program: p})
 		plain.Reset()
@@ -56,7 +58,7 @@ func compileTemplate(src string) (template, *Fault) {
 }
 
 // below moves a fault of an inner text to its place in the outer one.
-func (f *Fault) below(line, column int) *Fault {
+func below(f *Fault, line, column int) *Fault {
 	moved := *f
 	if f.Line == 1 {
 		moved.Column += column - 1
@@ -105,36 +107,23 @@ func closing(src string) int {
 }
 
 // render writes the template with values in its places.
-func (m *meter) render(field string, t template, env map[string]any) (string, error) {
+func render(m *expression.Meter, field string, t template, env map[string]any) (string, error) {
 	var out strings.Builder
 	for i := range t {
 		p := &t[i]
-		if !p.program.given() {
+		if !p.program.Given() {
 			out.WriteString(p.text)
 			continue
 		}
-		v, err := m.run(field, &p.program, env)
+		v, err := run(m, field, &p.program, env)
 		if err != nil {
 			return "", err
 		}
-		s, err := m.written(field, v)
+		s, err := written(m, field, v)
 		if err != nil {
 			return "", err
 		}
 		out.WriteString(s)
 	}
 	return out.String(), nil
-}
-
-// written is string outside of an expression, where nothing catches a panic of the meter.
-func (m *meter) written(field string, v any) (s string, err error) {
-	defer func() {
-		if m.over && recover() != nil {
-			err = refuse(unprocessable, "let the hook look at less, or the agent look itself", "%s looks at more of the body than it may", field)
-		}
-	}()
-	if s, err = m.string(v); err != nil {
-		return "", refuse(unprocessable, "write a text or something that JSON has", "%s has a value that cannot be written", field)
-	}
-	return s, nil
 }

@@ -1,4 +1,4 @@
-package hook
+package expression
 
 import (
 	"bytes"
@@ -7,14 +7,17 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/vm"
 )
 
-// What the expressions of one hook may cost for one delivery. Who writes them is trusted;
-// what they read is not. Work is counted and not timed, so that the same delivery gets the
-// same verdict on every machine.
+// What expressions may cost together for one thing that they look at. Who writes them is
+// trusted; what they read is not. Work is counted and not timed, so that the same gets the
+// same answer on every machine.
 const (
 	baseWork = 8 << 20   // bytes or values looked at
-	workEach = 16        // more for each byte of the body
+	workEach = 16        // more for each byte of what is looked at
 	tickWork = 16        // for each call of a predicate
 	maxMade  = 1_000_000 // values that an expression makes, as its machine counts them
 	maxDepth = 20_000
@@ -28,18 +31,70 @@ const (
 )
 
 // errWork says that expressions looked at too much.
-var errWork = errors.New("the hook's expressions look at too much")
+var errWork = errors.New("the expressions look at too much")
 
-// meter counts the work of one delivery. It panics when there is too much, which the
-// machine that runs expressions turns into an error.
-type meter struct {
+// Meter counts the work of the expressions that look at one thing. Inside of an
+// expression it panics when there is too much, which [Meter.Run] turns into an error. It
+// is for one goroutine.
+type Meter struct {
 	left int64
 	over bool
 }
 
-func newMeter(body int) *meter { return &meter{left: baseWork + workEach*int64(body)} }
+// NewMeter begins to count for something of so many bytes.
+func NewMeter(size int) *Meter { return &Meter{left: baseWork + workEach*int64(size)} }
 
-func (m *meter) spend(n int64) {
+// Unfit is why an expression has no value.
+type Unfit struct {
+	Over bool // it looks at more than it may
+	// Where it does not fit what it looks at, from 1; 0: that is not known.
+	Line, Column int
+}
+
+// Error says it without what was looked at, which may be nobody's to see.
+func (u *Unfit) Error() string {
+	switch {
+	case u.Over:
+		return "it looks at more than it may"
+	case u.Line > 0:
+		return fmt.Sprintf("line %d, column %d does not fit", u.Line, u.Column)
+	}
+	return "it does not fit"
+}
+
+// Run gives the value of an expression over env, into which [Meter.Functions] has put its
+// own. The error is an [Unfit].
+func (m *Meter) Run(p *Program, env map[string]any) (any, error) {
+	machine := vm.VM{MemoryBudget: maxMade}
+	out, err := machine.Run(p.vm, env)
+	if err == nil {
+		return out, nil
+	}
+	if m.over || strings.Contains(err.Error(), "memory budget") {
+		return nil, &Unfit{Over: true}
+	}
+	var at *file.Error
+	if errors.As(err, &at) {
+		return nil, &Unfit{Line: max(at.Line, 1), Column: at.Column + 1}
+	}
+	return nil, &Unfit{}
+}
+
+// Text writes a value outside of an expression: a text as it is, anything else as compact
+// JSON. The error is an [Unfit].
+func (m *Meter) Text(v any) (s string, err error) {
+	defer func() {
+		if m.over && recover() != nil {
+			s, err = "", &Unfit{Over: true}
+		}
+	}()
+	if s, err = m.string(v); err != nil {
+		return "", &Unfit{}
+	}
+	return s, nil
+}
+
+func (m *Meter) spend(n int64) {
 	if m.left -= n; m.left < 0 {
 		m.over = true
 		panic(errWork)
@@ -47,9 +102,9 @@ func (m *meter) spend(n int64) {
 }
 
 // pay counts all of v, deep down.
-func (m *meter) pay(v any) { m.walk(reflect.ValueOf(v), 0) }
+func (m *Meter) pay(v any) { m.walk(reflect.ValueOf(v), 0) }
 
-func (m *meter) walk(v reflect.Value, depth int) {
+func (m *Meter) walk(v reflect.Value, depth int) {
 	if depth > maxDepth {
 		m.spend(m.left + 1)
 	}
@@ -72,9 +127,9 @@ func (m *meter) walk(v reflect.Value, depth int) {
 	}
 }
 
-// functions are what expressions can call besides what expr-lang has: our own forms of
-// three of its functions, and those that count.
-func (m *meter) functions(into map[string]any) {
+// Functions puts into env what expressions can call besides what expr-lang has: our own
+// forms of three of its functions, and those that count.
+func (m *Meter) Functions(into map[string]any) {
 	into[tickName] = func() bool { m.spend(tickWork); return true }
 	into[payName] = func(args ...any) (any, error) { m.pay(args[0]); return args[0], nil }
 	into[payMore] = func(args ...any) (any, error) {
@@ -89,7 +144,7 @@ func (m *meter) functions(into map[string]any) {
 }
 
 // string writes a value into a text: a text as it is, anything else as JSON.
-func (m *meter) string(args ...any) (string, error) {
+func (m *Meter) string(args ...any) (string, error) {
 	if len(args) == 1 {
 		if s, ok := args[0].(string); ok {
 			m.spend(int64(len(s)))
@@ -101,7 +156,7 @@ func (m *meter) string(args ...any) (string, error) {
 
 // toJSON writes a value as compact JSON: no < is escaped, members stand in the order of
 // their names. That of expr-lang indents, which makes of a deep value a very long text.
-func (m *meter) toJSON(args ...any) (string, error) {
+func (m *Meter) toJSON(args ...any) (string, error) {
 	if len(args) != 1 {
 		return "", fmt.Errorf("one value is needed, there are %d", len(args))
 	}
@@ -116,7 +171,7 @@ func (m *meter) toJSON(args ...any) (string, error) {
 }
 
 // join puts texts together, a separator between them, and counts what comes out.
-func (m *meter) join(args ...any) (string, error) {
+func (m *Meter) join(args ...any) (string, error) {
 	if len(args) < 1 || len(args) > 2 {
 		return "", fmt.Errorf("a list and a separator are needed, there are %d values", len(args))
 	}
