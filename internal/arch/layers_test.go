@@ -51,6 +51,7 @@ func vocabularyLayers() []row {
 		{pkg: "internal/access", is: "who may do what over the network: tokens, scopes, routes, names, addresses", may: may(root), pure: true},
 		{pkg: "health", is: "which calls of an agent show that it gets nowhere", may: may(root), pure: true},
 		{pkg: "cron", is: "when a schedule fires", may: may(root), pure: true},
+		{pkg: "policy", is: "which steps wait for a person, who may decide, and when enough have", may: may(root, "internal/access", "internal/expression", "internal/jsonx"), pure: true},
 
 		// Helpers that know nothing of sessions.
 		{pkg: "internal/proc", is: "child processes and all of their descendants"},
