@@ -41,6 +41,7 @@ func (d *decoder) agent(key, n *node, path string) Agent {
 	}
 	d.required(&a, kind, key, given, path)
 	d.together(&a, given, path)
+	d.joinPolicy(&a, valueOf(n, "policy"), path)
 	switch kind {
 	case KindLLM:
 		d.togetherLLM(a.LLM, given, path, valueOf(n, "tool"))
@@ -290,6 +291,7 @@ func (d *decoder) commonMembers(a *Agent) []member {
 		{"concurrency", func(n *node, path string) { integer(d, n, path, &a.Concurrency, 1, 10_000, false) }},
 		{"done", func(n *node, path string) { d.done(n, path, &a.Done) }},
 		{"pin", func(n *node, path string) { choose(d, n, path, &a.Pin, PinWarn, PinStrict, PinCopy) }},
+		{"policy", func(n *node, path string) { d.policy(n, path, &a.Policy) }},
 		{"labels", func(n *node, path string) { d.labels(n, path, &a.Labels) }},
 		{"description", func(n *node, path string) {
 			if s, ok := d.oneLine(n, path, "one line of text", 200); ok {

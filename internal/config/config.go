@@ -16,6 +16,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/hook"
+	"github.com/stint-dev/stint/policy"
 )
 
 // FileName is what the file is called, in a project's folder or any above.
@@ -34,6 +35,7 @@ type File struct {
 	Hooks       map[string]*hook.Hook // by name; may be empty
 	Schedules   map[string]Schedule   // by name; may be empty
 	Notify      map[string]Endpoint   // by name; may be empty
+	Policy      []policy.Rule         // that each of the agents has behind its own
 
 	providers map[string]Provider // with those that are built in, by name
 }
@@ -65,10 +67,11 @@ type Agent struct {
 	Kinds
 }
 
-// About is what an agent says to people.
+// About is what an agent says to people, and when they are asked.
 type About struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Description string            `json:"description,omitempty"` // one line
+	Policy      []policy.Rule     `json:"policy,omitempty"`      // its own rules, and those of the file; see [Agent.PolicyRules]
 }
 
 // Protocol is how stint and a program talk.

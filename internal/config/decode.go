@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/hook"
+	"github.com/stint-dev/stint/policy"
 )
 
 // decoder reads nodes into values. Its methods report what is wrong to the
@@ -19,6 +20,7 @@ type decoder struct {
 	dir       string                            // relative paths of the file are joined to it
 	read      func(path string) ([]byte, error) // for texts in other files; nil: nothing is opened
 	providers map[string]Provider
+	common    []policy.Rule // of the file, for each of its agents
 }
 
 // member is one key of a section and how its value is read.
@@ -178,6 +180,7 @@ const (
 	inTool     = "in a tool"
 	inHook     = "in a hook, under hooks"
 	inHMAC     = "under hmac, in a hook"
+	inPolicy   = "in a rule, under policy"
 )
 
 // placeOf returns where in the file there is a key of that name, or one like it.
@@ -197,6 +200,7 @@ func placeOf(key string) (place, name string) {
 		{inTool, slices.Concat(keys(d.execToolMembers(&ExecTool{})), keys(d.httpToolMembers(&HTTPTool{})), keys(d.overrideMembers(&ToolRule{})))},
 		{inHook, keys(d.hookMembers(&hook.Definition{}))},
 		{inHMAC, keys(d.hmacMembers(&hook.HMAC{}))},
+		{inPolicy, keys(d.policyMembers(&policy.Rule{}))},
 	}
 	for _, kind := range kinds() {
 		a := defaultsOf(kind)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/policy"
 )
 
 // definitionVersion is the version of the form that [Agent.Definition] writes. A
@@ -81,7 +82,11 @@ func (a *Agent) complete() error {
 		return fmt.Errorf("a pinned agent is of kind %q; known are %s", clip(a.Kind, 40), strings.Join(kinds(), ", "))
 	case !has(a.Kind):
 		return fmt.Errorf("a pinned agent is of kind %q with %d words of command, and is not what that kind is", a.Kind, len(a.Command))
-	case a.LLM == nil:
+	}
+	if _, err := policy.Compile(a.Policy); err != nil {
+		return fmt.Errorf("a pinned agent has a policy that cannot be used: %w", err)
+	}
+	if a.LLM == nil {
 		return nil
 	}
 	for i := range a.LLM.Tools {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/policy"
 	"github.com/stint-dev/stint/tool"
 )
 
@@ -34,7 +35,8 @@ func agents() *rapid.Generator[config.Agent] {
 			Concurrency: rapid.IntRange(0, 9).Draw(t, "concurrency"),
 			Done:        rapid.String().Draw(t, "done"),
 			Pin:         rapid.SampledFrom([]config.Pin{config.PinWarn, config.PinStrict, config.PinCopy}).Draw(t, "pin"),
-			About:       config.About{Labels: texts(t, "labels", rapid.String()), Description: rapid.String().Draw(t, "description")},
+			About: config.About{Labels: texts(t, "labels", rapid.String()), Description: rapid.String().Draw(t, "description"), Policy: rapid.SampledFrom([][]policy.Rule{nil, {{Name: "a", Do: policy.Ask}}, {{Name: "b", Do: policy.Deny}, {Name: "a.b", Do: policy.Allow}},
+				{{Name: "a", Match: policy.Match{Tool: []string{"x*"}, When: "args.a == 1"}, Do: policy.Ask, Asking: policy.Asking{Quorum: 2, Deadline: 1, Remind: []time.Duration{1, 2}}}}}).Draw(t, "policy")},
 			Retry: config.Retry{Attempts: rapid.IntRange(1, 1000).Draw(t, "attempts"), Initial: span.Draw(t, "initial"),
 				Factor: rapid.Float64Range(1, 100).Draw(t, "factor"), Max: span.Draw(t, "max"), Jitter: rapid.Float64Range(0, 1).Draw(t, "jitter")},
 			Bounds: config.Bounds{Wall: span.Draw(t, "wall"), Idle: span.Draw(t, "idle"), Loops: rapid.IntRange(0, 9).Draw(t, "loops"),
@@ -201,6 +203,9 @@ func TestFromDefinitionRefuses(t *testing.T) {
 		`{"v":1,"kind":"llm","llm":{"model":"a/b","rules":{"N01":{"do":"x"}}}}`:                       `unknown field "do"`,
 		`{"v":1,"kind":"http","http":{"url":"https://example.com","x":1}}`:                            `unknown field "x"`,
 		`{"v":1,"kind":"cli","command":["a"],"cli":{"x":1}}`:                                          `unknown field "x"`,
+		`{"v":1,"kind":"exec","command":["a"],"policy":[{"name":"a","do":"ask","x":1}]}`:              `unknown field "x"`,
+		`{"v":1,"kind":"exec","command":["a"],"policy":[{"name":"a","do":"maybe"}]}`:                  "a policy that cannot be used",
+		`{"v":1,"kind":"exec","command":["a"],"policy":[{"name":"a","when":"x","do":"ask"}]}`:         "unknown name x",
 		`{"v":1,"kind":"exec","command":["a"]} {}`:                                                    "more after it",
 		`{"v":1,"kind":"exec","command":["a"],"grace_ns":"1m"}`:                                       "cannot be read",
 	} {

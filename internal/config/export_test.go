@@ -1,6 +1,9 @@
 package config
 
-import "github.com/stint-dev/stint/internal/hook"
+import (
+	"github.com/stint-dev/stint/internal/hook"
+	"github.com/stint-dev/stint/policy"
+)
 
 // KnownKeys lists the keys that each section takes.
 func KnownKeys() map[string][]string {
@@ -28,6 +31,8 @@ func KnownKeys() map[string][]string {
 		"catchUp":    keys(d.catchUpMembers(&Schedule{})),
 		"endpoint":   keys(d.endpointMembers(&Endpoint{}, nil)),
 		"when":       keys(d.whenMembers(&When{})),
+		"policy":     keys(d.policyMembers(&policy.Rule{})),
+		"preset":     keys(d.presetMembers(nil)),
 		"override":   keys(d.overrideMembers(&ToolRule{})),
 	}
 	for _, kind := range kinds() {
@@ -50,5 +55,6 @@ var (
 	DefaultsOf     = defaultsOf
 	KindNames      = kinds
 	RuleNames      = ruleNames
+	WrittenRule    = writtenRule
 	BuiltIn        = builtIn
 )

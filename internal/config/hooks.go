@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/expression"
 	"github.com/stint-dev/stint/internal/hook"
 )
 
@@ -160,7 +161,7 @@ func (d *decoder) hookAgent(n *node, path, name string, f *File) {
 }
 
 // fault reports what the compiler found, unless reading found it already.
-func (d *decoder) fault(f *hook.Fault, key, n *node, path string, given map[string]*node, before int) {
+func (d *decoder) fault(f *expression.Fault, key, n *node, path string, given map[string]*node, before int) {
 	first, second, nested := strings.Cut(f.Field, ".")
 	at, where := join(path, first), valueOf(n, first)
 	if where == nil && given[first] != nil {

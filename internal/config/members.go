@@ -95,6 +95,9 @@ func (a *Agent) members() []written {
 	add("pin", string(a.Pin))
 	each("labels", texts(a.Labels, quote))
 	add("description", orNone(a.Description, quote))
+	l := lister{place: fmt.Sprintf("%02d", place+1)}
+	l.policy(a.Policy)
+	out = append(out, l.out...)
 	slices.SortStableFunc(out, func(a, b written) int { return strings.Compare(a.place, b.place) })
 	return out
 }

@@ -251,7 +251,7 @@ func TestExample(t *testing.T) {
 	for line := range strings.Lines(text) {
 		trimmed := strings.TrimLeft(line, " ")
 		rest, comment := strings.CutPrefix(trimmed, "# ")
-		key := regexp.MustCompile(`^(triage|reader|review|coder|store|concurrency|providers|hooks|schedules|notify):`).MatchString(rest)
+		key := regexp.MustCompile(`^(triage|reader|review|coder|store|concurrency|providers|hooks|schedules|notify|policy):`).MatchString(rest)
 		if inside = comment && (key || inside && strings.HasPrefix(rest, "  ")); inside {
 			line = line[:len(line)-len(trimmed)] + rest
 		}
@@ -265,6 +265,9 @@ func TestExample(t *testing.T) {
 	if len(f.Hooks) != 1 || f.Store == "" || triage.Concurrency != 2 || triage.Description != "" || len(f.Agents) != 5 {
 		t.Errorf("the commented lines were not read: %+v", f)
 	}
+	if len(f.Policy) != 4 || f.Policy[1].Quorum != 2 || f.Policy[3].Name != "ask-once" || len(triage.Policy) != 4 {
+		t.Errorf("the policy was not read: %+v", f.Policy)
+	}
 	// It shows every key, and the default where there is one.
 	plain, err := config.Parse("stint.yaml", []byte(`agents:
   triage: {kind: exec, command: [python3, triage.py]}
@@ -276,10 +279,10 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := map[string]string{
-		"triage": "env.MODE env.GITHUB_TOKEN env.API_KEY pass effects.list_issues in_doubt.charge concurrency done labels.team",
-		"reader": "temperature instructions prompt result rubric. tools tool.docs__search. rules.N02",
-		"review": "secret headers.X-Team",
-		"coder":  "args",
+		"triage": "env.MODE env.GITHUB_TOKEN env.API_KEY pass effects.list_issues in_doubt.charge concurrency done labels.team policy policy.",
+		"reader": "temperature instructions prompt result rubric. tools tool.docs__search. rules.N02 policy policy.",
+		"review": "secret headers.X-Team policy policy.",
+		"coder":  "args policy policy.",
 	}
 	for name, members := range shown {
 		for _, c := range config.Diff(plain.Agents[name], f.Agents[name]) {
@@ -324,6 +327,7 @@ func FuzzParse(f *testing.F) {
 		"agents: {a: {kind: llm, model: script/x, tools: [{http: {name: a, args: {type: object}, url: 'https://a/{b}?c={b}'}}, mcp: {file: a, trust: [b]}], tool: {a__b: {poll: true}}, rules: {N04: {pause: 2}}}}",
 		"providers: {a: {api: chat, base_url: 'http://[::1]:1/v1', key: file:x, headers: {A: env:B}}}\nagents: {a: {kind: llm, model: a/b/c, prompt: {file: a.md}, rubric: {text: {file: a.md}}}}",
 		"agents: {a: {kind: http, url: 'http://127.0.0.1/?a=b', allow_private: true, secret: env:A}, b: {kind: cli, protocol: acp, command: [a], hold: 1ns}}",
+		"policy: [preset: ask-once, {name: a, do: deny, message: x}]\nagents: {a: {kind: exec, command: [a], policy: [{name: b, tool: 'x*', when: args.a == 1, do: ask, approvers: [admin, 'user:b'], quorum: 2, remind: [1m, 2h]}]}}",
 		"providers:\n  a:\n    key: |2-\n        x\n      y\n    headers: {Authorization: \"a\\x41\"}\n",
 	} {
 		f.Add([]byte(s))

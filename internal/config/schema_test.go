@@ -56,8 +56,9 @@ func TestSchemaKeys(t *testing.T) {
 		"files":   at(t, second(def("tool")), "properties", "files"),
 		"mcp":     at(t, second(def("tool")), "properties", "mcp"),
 		"content": second(def("content")),
+		"preset":  at(t, def("policies"), "items")["anyOf"].([]any)[0].(object),
 	}
-	for _, name := range append(config.KindNames(), "limits", "retry", "provider", "context", "rubric", "result", "execTool", "httpTool", "override", "hook", "hmac", "hookLimits", "schedule", "catchUp", "when", "endpoint") {
+	for _, name := range append(config.KindNames(), "limits", "retry", "provider", "context", "rubric", "result", "execTool", "httpTool", "override", "hook", "hmac", "hookLimits", "schedule", "catchUp", "when", "endpoint", "policy") {
 		sections[name] = def(name)
 	}
 	known := config.KnownKeys()
@@ -136,6 +137,11 @@ func TestSchemaDefaults(t *testing.T) {
 	}
 	l = f.Agents["a"].LLM
 	x, r := l.Tools[1].Exec, l.Tools[2].HTTP
+	v, err := policyVerdict()
+	if err != nil {
+		t.Fatal(err)
+	}
+	of("policy", object{"quorum": float64(v.Quorum), "on_expire": string(v.OnExpire), "edit": v.Edit, "grant": v.Grantable})
 	of("rubric", object{"rounds": float64(l.Rubric.Rounds)})
 	of("execTool", object{"parallel": x.Parallel, "taints": x.Taints, "shell": x.Shell, "dir": x.Dir})
 	of("httpTool", object{"parallel": r.Parallel, "taints": r.Taints, "method": r.Method, "timeout": span(r.Timeout)})
@@ -172,7 +178,7 @@ func TestSchemaAgrees(t *testing.T) {
 		t.Errorf("the example: %s", why)
 	}
 	for _, name := range []string{"unknown-keys", "types", "types2", "null", "text", "list", "store-path", "store-postgres", "store-empty", "many", "windows",
-		"kinds", "kinds-keys-llm", "kinds-keys-other", "models", "providers", "references", "content", "schemas", "rubric-rules", "tools", "tools-mcp", "tools-exec", "tools-http", "overrides", "http-cli", "hooks", "hooks-list", "schedules", "schedules2", "notify"} {
+		"kinds", "kinds-keys-llm", "kinds-keys-other", "models", "providers", "references", "content", "schemas", "rubric-rules", "tools", "tools-mcp", "tools-exec", "tools-http", "overrides", "http-cli", "hooks", "hooks-list", "policy", "policy-places", "schedules", "schedules2", "notify"} {
 		if why := validate(files(t, "bad")[name]); why == "" {
 			t.Errorf("bad/%s: the schema takes it", name)
 		}
@@ -185,6 +191,11 @@ func TestSchemaAgrees(t *testing.T) {
 		"limits: {wall: 1h 5m}", "grace: none", "grace: 5", "output: 1 MiB", "output: 0", "output: []", "retry: {attempts: 0}", "retry: {factor: 0.5}", "retry: {jitter: 2}",
 		"pin: yes", "keep: never", "protocol: json", "pass: HOME", "pass: [A-B]", "pass: [A, A]", "env: {A B: x}", "env: {A: 1}", "effects: {a: never}", "effects: {'': read}",
 		"in_doubt: {a: never}", "in_doubt: {a: {verify: []}}", "in_doubt: {a: {}}", "labels: {a b: x}", "labels: {a: 1}", "description: ''", "concurrency: 0", "done: ''", "dir: ''",
+		"policy: {}", "policy: [ask-once]", "policy: [{preset: careful}]", "policy: [{preset: ask-once, do: ask}]", "policy: [{name: a}]", "policy: [{do: ask}]", "policy: [{name: A b, do: ask}]", "policy: [{name: a, do: maybe}]",
+		"policy: [{name: a, do: ask, tool: []}]", "policy: [{name: a, do: ask, tool: 1}]", "policy: [{name: a, do: ask, kind: llm}]", "policy: [{name: a, do: ask, effect: [once, once]}]", "policy: [{name: a, do: ask, when: ''}]",
+		"policy: [{name: a, do: ask, tainted: false}]", "policy: [{name: a, do: ask, cost_over: 0}]", "policy: [{name: a, do: ask, verb: kill}]", "policy: [{name: a, do: ask, message: ''}]", "policy: [{name: a, do: ask, quorum: 0}]",
+		"policy: [{name: a, do: ask, deadline: 4}]", "policy: [{name: a, do: ask, deadline: 4h, on_expire: allow}]", "policy: [{name: a, do: ask, remind: 5m}]", "policy: [{name: a, do: ask, remind: []}]", "policy: [{name: a, do: ask, edit: 1}]",
+		"policy: [{name: a, do: ask, grant: never}]", "policy: [{name: a, do: ask, approvers: []}]",
 	} {
 		if _, err := config.Parse("stint.yaml", agent(line)); err == nil {
 			t.Errorf("%s: the parser takes it", line)

@@ -19,6 +19,11 @@ func (d *decoder) file(n *node, f *File) {
 		d.each(p, "providers", "a mapping of names to services of models", d.provider)
 	}
 	f.providers = d.providers
+	// The rules of the file are behind those of each agent.
+	if p := valueOf(n, "policy"); p != nil {
+		d.policy(p, "policy", &f.Policy)
+	}
+	d.common = f.Policy
 	d.section(n, "", "a mapping with the key agents", d.fileMembers(f))
 	// Hooks, schedules and endpoints name agents, in the same way.
 	if h := valueOf(n, "hooks"); h != nil && n.shape == mapping {
@@ -37,6 +42,7 @@ func (d *decoder) fileMembers(f *File) []member {
 		{"store", func(n *node, path string) { d.store(n, path, &f.Store) }},
 		{"concurrency", func(n *node, path string) { integer(d, n, path, &f.Concurrency, 1, 10_000, false) }},
 		{"providers", func(*node, string) {}}, // read before all else
+		{"policy", func(*node, string) {}},    // the same
 		{"agents", func(n *node, path string) { d.agents(n, path, f) }},
 		{"hooks", func(*node, string) {}},     // read after all else
 		{"schedules", func(*node, string) {}}, // the same

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/policy"
 )
 
 // sweep changes every member of an agent, one after the other, and puts it back.
@@ -96,6 +97,15 @@ func (s *sweep) value(v reflect.Value, name string, store func()) {
 		}
 		for i := range v.NumField() {
 			s.seen["config.Rule."+v.Type().Field(i).Name] = true
+		}
+		return
+	case []policy.Rule:
+		s.with(v, slices.Concat(x, []policy.Rule{{Name: "new", Do: policy.Deny}}), store, name, true)
+		if len(x) > 0 {
+			s.with(v, slices.Clone(x[1:]), store, name, true)
+			more := slices.Clone(x)
+			more[0].Quorum++
+			s.with(v, more, store, joined(name, x[0].Name), false)
 		}
 		return
 	case []config.ToolSpec:
