@@ -109,6 +109,8 @@ func flagValues(c *cobra.Command, f *pflag.Flag) (values []string) {
 		return texts(access.Roles())
 	case "create scope":
 		return texts(access.Scopes())
+	case "test effect", "test kind", "test verb", "test trigger": // of a policy
+		return policyWords(f.Name)
 	}
 	switch f.Name {
 	case "kind":
