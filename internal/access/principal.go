@@ -40,6 +40,19 @@ func Inside(session string) Principal {
 // stored in its token.
 func (p Principal) Can(s Scope) bool { return slices.Contains(p.scopes, s) && !p.Kind.never(s) }
 
+// Roles returns the roles that p has, which are those whose scopes it has all: what a rule
+// on who decides about a question is held against. An agent, which decides nothing, may
+// still be a viewer or an operator.
+func (p Principal) Roles() []Role {
+	var all []Role
+	for _, r := range Roles() {
+		if !slices.ContainsFunc(r.Scopes(), func(s Scope) bool { return !p.Can(s) }) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
 // LoginCode is the spec of a code with which p logs in at a browser: it carries the rights
 // of p, and what is redeemed for it ends with the token of p. It is [stint.Denied] for
 // an agent: a browser is for a person.

@@ -34,6 +34,29 @@ func TestRolesAreSets(t *testing.T) {
 	}
 }
 
+// Whoever has all scopes of a role has the role, however the token came by them.
+func TestRolesOfAPrincipal(t *testing.T) {
+	for name, c := range map[string]struct {
+		p    access.Principal
+		want []access.Role
+	}{
+		"nobody":           {access.Principal{}, nil},
+		"somebody local":   {access.Local(), access.Roles()},
+		"a session inside": {access.Inside("x"), []access.Role{access.Viewer}},
+		"viewer":           {access.Token{Kind: access.User, Role: access.Viewer}.Principal(), []access.Role{access.Viewer}},
+		"operator":         {access.Token{Kind: access.User, Role: access.Operator}.Principal(), []access.Role{access.Viewer, access.Operator}},
+		"approver":         {access.Token{Kind: access.User, Role: access.Approver}.Principal(), []access.Role{access.Viewer, access.Approver}},
+		"admin":            {access.Token{Kind: access.User, Role: access.Administrator}.Principal(), access.Roles()},
+		"by scopes":        {access.Token{Kind: access.User, Scopes: []access.Scope{access.ApprovalsDecide, access.SessionsRead}}.Principal(), []access.Role{access.Viewer, access.Approver}},
+		"to decide alone":  {access.Token{Kind: access.User, Scopes: []access.Scope{access.ApprovalsDecide}}.Principal(), nil},
+		"an agent":         {access.Token{Kind: access.Agent, Role: access.Approver}.Principal(), []access.Role{access.Viewer}},
+	} {
+		if got := c.p.Roles(); !slices.Equal(got, c.want) {
+			t.Errorf("%s has %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 func TestNamesAreReadStrictly(t *testing.T) {
 	for _, r := range access.Roles() {
 		if got, err := access.ParseRole(string(r)); err != nil || got != r {
