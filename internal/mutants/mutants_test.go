@@ -34,6 +34,8 @@ func table() []mutant {
 		scheduleMutants(),
 		hookMutants(),
 		triggerMutants(),
+		policyMutants(),
+		decisionMutants(),
 		notifyMutants(),
 		accessMutants(),
 		apiMutants(),
