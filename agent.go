@@ -117,6 +117,14 @@ type Step struct {
 	// money, the step is not begun; until its result is recorded it counts as used, and
 	// for good if that never comes. Zero reserves nothing.
 	Reserve Usage `json:"-"`
+	// Approve is the tool's own word on whether a person is asked, "always" or "never", for a
+	// policy to weigh; empty: none. Tainted says that what led to the step came from outside.
+	Approve string `json:"-"`
+	Tainted bool   `json:"-"`
+	// Edit, if set, allows a person who says yes to change the input. It is called with the
+	// new one before the function of the step, and also where the step is answered from the
+	// journal; from the goroutine that Loop was called in.
+	Edit func(input json.RawMessage) `json:"-"`
 	// Yields passes the step over once somebody has interrupted the loop: if it has no
 	// outcome then, it is not begun any more and is not asked about, and its outcome is a
 	// [Definite] error of code [Denied] that says who it was. So what a model asked for

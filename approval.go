@@ -31,6 +31,13 @@ type Approval struct {
 	State  ApprovalState `json:"state"`
 	Since  time.Time     `json:"since"` // when it was asked
 
+	// What a policy wants of it. Yes are those who have said so while more are needed.
+	Until     time.Time `json:"until,omitzero"` // when it expires; zero: never
+	Approvers []string  `json:"approvers,omitempty"`
+	Quorum    int       `json:"quorum,omitempty"` // how many have to say yes; 0: one
+	Yes       []Actor   `json:"yes,omitempty"`
+	Edited    string    `json:"edited,omitempty"` // short hash of the input that a person put in the place of Input
+
 	// How it was decided. The note is the person's, one line; Decided is the entry that
 	// says so, whose body is the answer.
 	By      Actor     `json:"by,omitempty"`

@@ -33,6 +33,7 @@ const (
 	// A person is asked, and the one end that the question came to.
 	ApprovalRequested Kind = "approval.requested"
 	ApprovalDecided   Kind = "approval.decided"
+	ApprovalChanged   Kind = "approval.changed"
 	// What was done to the configuration, and triggers that led to no session: in the
 	// system journal alone.
 	SystemRecorded Kind = "system.recorded"

@@ -66,6 +66,8 @@ func typed(e *stint.Entry) (any, error) {
 		return Decode[ApprovalRequested](e)
 	case stint.ApprovalDecided:
 		return Decode[ApprovalDecided](e)
+	case stint.ApprovalChanged:
+		return Decode[ApprovalChanged](e)
 	case stint.LeaseLost:
 		return Decode[LeaseLost](e)
 	case stint.MessageTaken:
@@ -129,6 +131,10 @@ func apply(s *stint.Session, e *stint.Entry, d any) error {
 		stepDone(s, e, d)
 	case ApprovalRequested:
 		if err := approvalRequested(s, e, d); err != nil {
+			return err
+		}
+	case ApprovalChanged:
+		if err := approvalChanged(s, e, d); err != nil {
 			return err
 		}
 	case ApprovalDecided:
@@ -208,7 +214,7 @@ func allowed(s *stint.Session, e *stint.Entry) error {
 	switch e.Kind {
 	case stint.SessionEnded, stint.LimitChanged, stint.SessionReleased:
 		return nil
-	case stint.StepResolved, stint.ApprovalDecided:
+	case stint.StepResolved, stint.ApprovalDecided, stint.ApprovalChanged:
 		return openLoop(s, e)
 	case stint.SessionWaiting:
 		if s.Status == stint.Waiting {

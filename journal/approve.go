@@ -14,7 +14,7 @@ func approvalRequested(s *stint.Session, e *stint.Entry, d ApprovalRequested) er
 	list := s.At.Approvals
 	s.At.Approvals = append(list[:len(list):len(list)], stint.Approval{
 		Seq: e.Seq, Step: e.Pos, Name: d.Name, Effect: d.Effect, Input: d.Input, Text: d.Text, Why: d.Why,
-		Answer: d.Schema != nil, State: stint.ApprovalOpen, Since: e.At,
+		Answer: d.Schema != nil, State: stint.ApprovalOpen, Since: e.At, Until: micro(d.Until), Approvers: d.Approvers, Quorum: d.Quorum,
 	})
 	return nil
 }
@@ -42,10 +42,56 @@ func approvalDecided(s *stint.Session, e *stint.Entry, d ApprovalDecided) error 
 	if void {
 		list = slices.Delete(list, i, i+1)
 	} else {
+		if d.State != stint.ApprovalApproved && d.Edited != "" {
+			return illegal(s, e, "only a yes changes the input")
+		}
+		if n := yeses(&a, e, d.Edited); d.State == stint.ApprovalApproved && n < a.Quorum {
+			return illegal(s, e, "question %d wants %d yeses and has %d", a.Seq, a.Quorum, n)
+		}
+		if d.State == stint.ApprovalApproved && d.Edited != "" {
+			a.Edited = d.Edited
+		}
 		a.State, a.By, a.At, a.Note, a.Decided = d.State, e.Actor, e.At, d.Note, e.Seq
 		list[i] = a
 	}
 	s.At.Approvals = orNil(list)
+	return nil
+}
+
+// yeses is how many people say yes with e, each counted once. With another input than before
+// the count begins anew.
+func yeses(a *stint.Approval, e *stint.Entry, edited string) int {
+	if edited != "" && edited != a.Edited {
+		return 1
+	}
+	if slices.Contains(a.Yes, e.Actor) {
+		return len(a.Yes)
+	}
+	return len(a.Yes) + 1
+}
+
+// approvalChanged notes what became of a question that stays open.
+func approvalChanged(s *stint.Session, e *stint.Entry, d ApprovalChanged) error {
+	i := slices.IndexFunc(s.At.Approvals, func(a stint.Approval) bool { return a.Seq == d.Approval && a.State == stint.ApprovalOpen })
+	if i < 0 {
+		return illegal(s, e, "entry %d is no question that is open", d.Approval)
+	}
+	a := s.At.Approvals[i]
+	switch {
+	case !d.Yes && d.Edited != "":
+		return illegal(s, e, "only a yes changes the input")
+	case !d.Yes:
+		a.Approvers, a.Until = d.Approvers, micro(d.Until)
+	case d.Edited != "" && d.Edited != a.Edited:
+		a.Edited, a.Yes = d.Edited, []stint.Actor{e.Actor}
+	case slices.Contains(a.Yes, e.Actor):
+		return illegal(s, e, "%s has said yes to question %d already", e.Actor, a.Seq)
+	default:
+		a.Yes = append(a.Yes[:len(a.Yes):len(a.Yes)], e.Actor)
+	}
+	list := slices.Clone(s.At.Approvals)
+	list[i] = a
+	s.At.Approvals = list
 	return nil
 }
 
@@ -57,7 +103,7 @@ func permitted(s *stint.Session, e *stint.Entry, d StepRequested) error {
 		return nil
 	}
 	switch a := &s.At.Approvals[i]; {
-	case a.Name != d.Name || a.Effect != d.Effect || a.Input != d.Input:
+	case a.Name != d.Name || a.Effect != d.Effect || a.Input != d.given().Input || a.Edited != "" && a.State == stint.ApprovalApproved && a.Edited != d.Input:
 		return illegal(s, e, "question %d is about another step, %q", a.Seq, a.Name)
 	case a.State == stint.ApprovalOpen, a.State != stint.ApprovalApproved && e.Kind != stint.StepFailed:
 		return illegal(s, e, "question %d about it is %s", a.Seq, a.State)

@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"strconv"
 	"time"
@@ -107,15 +109,26 @@ type StepRequested struct {
 	Kind   stint.StepKind `json:"kind"`
 	Effect stint.Effect   `json:"effect"`
 	Input  string         `json:"input,omitempty"` // short hash of the input
+	// Asked is the hash of the input that the agent gave, where a person put another in its
+	// place; Rule is the rule of a policy that decided about the step.
+	Asked string `json:"asked,omitempty"`
+	Rule  string `json:"rule,omitempty"`
 	// Reserve is what the step may use at most; in the data of its outcome, what that
 	// frees. A reservation whose outcome never comes stays reserved.
 	Reserve stint.Usage `json:"reserve,omitzero"`
 }
 
-// Same reports whether r and o describe the same step, whatever they reserve.
-func (r StepRequested) Same(o StepRequested) bool {
-	r.Reserve, o.Reserve = stint.Usage{}, stint.Usage{}
-	return r == o
+// Same reports whether r and o describe the same step, whatever they reserve, and whatever
+// input a person put in the place of the agent's.
+func (r StepRequested) Same(o StepRequested) bool { return r.given() == o.given() }
+
+// given is the step as the agent gave it.
+func (r StepRequested) given() StepRequested {
+	r.Reserve, r.Rule = stint.Usage{}, ""
+	if r.Asked != "" {
+		r.Input, r.Asked = r.Asked, ""
+	}
+	return r
 }
 
 // ApprovalRequested is the data of approval.requested. The body is the step's input.
@@ -124,6 +137,25 @@ type ApprovalRequested struct {
 	Text   string          `json:"text"`
 	Why    string          `json:"why,omitempty"`
 	Schema json.RawMessage `json:"schema,omitempty"` // of the answer; nil: a yes or a no is all that is asked
+	// What a policy wants, if one asks: who may decide, how many of them, until when, and
+	// whether they may change the input. Policy is its verdict, whole.
+	Approvers []string        `json:"approvers,omitempty"`
+	Quorum    int             `json:"quorum,omitempty"`
+	Until     time.Time       `json:"until,omitzero"`
+	Editable  bool            `json:"editable,omitempty"`
+	Policy    json.RawMessage `json:"policy,omitempty"`
+}
+
+// ApprovalChanged is the data of approval.changed: what became of a question that stays open.
+// With Yes the actor of the entry is one of several who have to say so; else it has other
+// approvers and another deadline from here on.
+type ApprovalChanged struct {
+	Approval  stint.Seq `json:"approval"`
+	Yes       bool      `json:"yes,omitempty"`
+	Edited    string    `json:"edited,omitempty"` // as in [ApprovalDecided]; the yeses before it do not count
+	Note      string    `json:"note,omitempty"`
+	Approvers []string  `json:"approvers,omitempty"`
+	Until     time.Time `json:"until,omitzero"`
 }
 
 // ApprovalDecided is the data of approval.decided: the end of a question. Who it was is
@@ -132,22 +164,33 @@ type ApprovalDecided struct {
 	Approval stint.Seq           `json:"approval"` // the entry that asked
 	State    stint.ApprovalState `json:"state"`
 	Note     string              `json:"note,omitempty"` // one line, the person's
+	// Edited is the short hash of the input that takes the place of the one that was asked
+	// about, if the person changed it; the body is that input.
+	Edited string `json:"edited,omitempty"`
 }
 
-// Decision is the Data of a decision message. Its Body is the answer, where one was
-// asked for. The message's id is its MessageID, so that a store takes one decision of an
-// approval and no other.
+// Decision is the Data of a decision message. Its Body is the answer, where one was asked
+// for, or the changed input. The message's id is its MessageID, so that a store takes one
+// decision of an approval and no other, or of each person where several have to say yes.
 type Decision struct {
 	Approval stint.Seq           `json:"approval"`
 	State    stint.ApprovalState `json:"state"` // approved or denied
 	Note     string              `json:"note,omitempty"`
 	Nonce    string              `json:"nonce,omitempty"` // tells two decisions of the same words apart
+	Edit     bool                `json:"edit,omitempty"`  // the body is the input to do it with
+	Roles    []string            `json:"roles,omitempty"` // of the person, as whoever let them in knows
+	Each     stint.Actor         `json:"each,omitempty"`  // who decides, where several have to
 }
 
 // MessageID is the id of the message that has this decision: the same for all decisions
 // of one approval.
 func (d Decision) MessageID() string {
-	return "decision-" + strconv.FormatInt(int64(d.Approval), 10)
+	id := "decision-" + strconv.FormatInt(int64(d.Approval), 10)
+	if d.Each == "" {
+		return id
+	}
+	sum := sha256.Sum256([]byte(d.Each))
+	return id + "-" + hex.EncodeToString(sum[:8])
 }
 
 // StepDone is the data of step.completed and step.failed. The body is the result, or

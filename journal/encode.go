@@ -60,6 +60,12 @@ func (d StepRequested) appendMembers(b []byte) []byte {
 	if d.Input != "" {
 		b = appendString(append(b, `,"input":`...), d.Input)
 	}
+	if d.Asked != "" {
+		b = appendString(append(b, `,"asked":`...), d.Asked)
+	}
+	if d.Rule != "" {
+		b = appendString(append(b, `,"rule":`...), d.Rule)
+	}
 	if d.Reserve != (stint.Usage{}) {
 		b = appendUsage(append(b, `,"reserve":`...), d.Reserve)
 	}

@@ -32,7 +32,7 @@ func againstModel(t *rapid.T) {
 		e, err := c.addNow(d)
 		pos := d.Pos
 		pos.Line = e.Pos.Line
-		if legal := m.legal(d.Kind, pos, c.epoch, d.Data); legal != (err == nil) {
+		if legal := m.legal(d.Kind, pos, c.epoch, actorOf(d.Actor), d.Data); legal != (err == nil) {
 			t.Fatalf("%s at %+v, epoch %d: the model says legal=%v, Next says %v", d.Kind, d.Pos, c.epoch, legal, err)
 		}
 		if err != nil {
@@ -66,7 +66,7 @@ func drawDraft(t *rapid.T, c *chain) journal.Draft {
 	case c.s.Head == 0 && rapid.IntRange(0, 9).Draw(t, "first") > 0:
 		kind = stint.SessionCreated
 	case c.s.At.Open && rapid.IntRange(0, 9).Draw(t, "a question") == 0:
-		kind = rapid.SampledFrom([]stint.Kind{stint.ApprovalRequested, stint.ApprovalDecided}).Draw(t, "of it")
+		kind = rapid.SampledFrom([]stint.Kind{stint.ApprovalRequested, stint.ApprovalDecided, stint.ApprovalChanged}).Draw(t, "of it")
 	}
 	d := journal.Draft{Kind: kind, Pos: drawPos(t, c, kind), Actor: stint.Actor(rapid.SampledFrom([]string{"", "agent", "human:kim"}).Draw(t, "actor"))}
 	d.Data = drawData(t, c, kind)
@@ -158,6 +158,9 @@ func drawAskedStep(t *rapid.T, c *chain) journal.StepRequested {
 	d := drawStep(t)
 	if as := c.s.At.Approvals; len(as) > 0 && rapid.IntRange(0, 3).Draw(t, "the asked one") > 0 {
 		d.Name, d.Effect, d.Input = as[0].Name, as[0].Effect, as[0].Input
+		if as[0].Edited != "" && rapid.IntRange(0, 3).Draw(t, "as it was changed") > 0 {
+			d.Input, d.Asked = as[0].Edited, as[0].Input
+		}
 	}
 	return d
 }
@@ -209,6 +212,21 @@ func drawData(t *rapid.T, c *chain, kind stint.Kind) any {
 		if rapid.Bool().Draw(t, "wants an answer") {
 			d.Schema = json.RawMessage(`{"type":"string"}`)
 		}
+		if rapid.Bool().Draw(t, "by a policy") {
+			d.Quorum, d.Until, d.Approvers, d.Editable = rapid.IntRange(0, 3).Draw(t, "quorum"), drawTime(t), []string{"admin"}, true
+		}
+		return d
+	case stint.ApprovalChanged:
+		d := journal.ApprovalChanged{Approval: stint.Seq(rapid.IntRange(1, 9).Draw(t, "approval")), Yes: rapid.IntRange(0, 3).Draw(t, "yes") > 0}
+		if rapid.IntRange(0, 2).Draw(t, "changed") == 0 {
+			d.Edited = rapid.SampledFrom([]string{"ff00", "ee11"}).Draw(t, "to")
+		}
+		if !d.Yes {
+			d.Approvers, d.Until = []string{"user:kim"}, drawTime(t)
+		}
+		if as := c.s.At.Approvals; len(as) > 0 && rapid.IntRange(0, 4).Draw(t, "of those asked") > 0 {
+			d.Approval = rapid.SampledFrom(as).Draw(t, "which").Seq
+		}
 		return d
 	case stint.ApprovalDecided:
 		d := journal.ApprovalDecided{Approval: stint.Seq(rapid.IntRange(1, 9).Draw(t, "approval")), Note: text.Draw(t, "note"),
@@ -216,6 +234,9 @@ func drawData(t *rapid.T, c *chain, kind stint.Kind) any {
 				stint.ApprovalCanceled, stint.ApprovalInvalidated, stint.ApprovalOpen, ""}).Draw(t, "decision")}
 		if as := c.s.At.Approvals; len(as) > 0 && rapid.IntRange(0, 4).Draw(t, "of those asked") > 0 {
 			d.Approval = rapid.SampledFrom(as).Draw(t, "which").Seq
+		}
+		if rapid.IntRange(0, 3).Draw(t, "edited") == 0 {
+			d.Edited = rapid.SampledFrom([]string{"ff00", "ee11"}).Draw(t, "to")
 		}
 		return d
 	case stint.StepCompleted, stint.StepFailed:
@@ -315,4 +336,12 @@ func TestBegin(t *testing.T) {
 	if s, err := journal.Fold(s, []stint.Entry{e}); err == nil {
 		t.Fatalf("it begins twice: %+v", s)
 	}
+}
+
+// actorOf is who an entry is by whose draft names a.
+func actorOf(a stint.Actor) stint.Actor {
+	if a == "" {
+		return stint.ByEngine
+	}
+	return a
 }

@@ -20,11 +20,20 @@ func (m *model) questions() (list []question) {
 		switch d := f.data.(type) {
 		case journal.ApprovalRequested:
 			list = append(list, question{approval: stint.Approval{Seq: f.seq, Step: f.pos, Name: d.Name, Effect: d.Effect, Input: d.Input,
-				Text: d.Text, Why: d.Why, Answer: len(d.Schema) > 0, State: "open", Since: f.at}})
+				Text: d.Text, Why: d.Why, Answer: len(d.Schema) > 0, State: "open", Since: f.at, Until: d.Until, Approvers: d.Approvers, Quorum: d.Quorum}})
+		case journal.ApprovalChanged:
+			for i := range list {
+				if a := &list[i].approval; a.Seq == d.Approval {
+					m.changed(a, d, f.actor)
+				}
+			}
 		case journal.ApprovalDecided:
 			for i := range list {
 				if a := &list[i].approval; a.Seq == d.Approval {
 					a.State, a.By, a.At, a.Note, a.Decided = d.State, f.actor, f.at, d.Note, f.seq
+					if d.Edited != "" {
+						a.Edited = d.Edited
+					}
 					list[i].over = d.State == "canceled" || d.State == "invalidated"
 				}
 			}
@@ -42,15 +51,46 @@ func (m *model) questions() (list []question) {
 	return slices.DeleteFunc(list, func(q question) bool { return q.over })
 }
 
-func (m *model) mayDecide(d journal.ApprovalDecided) bool {
+// changed is a question that stays open, after d.
+func (m *model) changed(a *stint.Approval, d journal.ApprovalChanged, by stint.Actor) {
+	switch {
+	case !d.Yes:
+		a.Approvers, a.Until = d.Approvers, d.Until
+	case d.Edited != "" && d.Edited != a.Edited:
+		a.Edited, a.Yes = d.Edited, []stint.Actor{by}
+	default:
+		a.Yes = append(slices.Clone(a.Yes), by)
+	}
+}
+
+func (m *model) mayDecide(d journal.ApprovalDecided, by stint.Actor) bool {
 	for _, q := range m.questions() {
-		if q.approval.Seq == d.Approval {
-			switch d.State {
-			case "canceled", "invalidated":
-				return true
-			case "approved", "denied", "expired":
-				return q.approval.State == "open"
+		if q.approval.Seq != d.Approval {
+			continue
+		}
+		switch d.State {
+		case "canceled", "invalidated":
+			return true
+		case "denied", "expired":
+			return q.approval.State == "open" && d.Edited == ""
+		case "approved":
+			said := map[stint.Actor]bool{by: true}
+			if d.Edited == "" || d.Edited == q.approval.Edited {
+				for _, a := range q.approval.Yes {
+					said[a] = true
+				}
 			}
+			return q.approval.State == "open" && len(said) >= q.approval.Quorum
+		}
+	}
+	return false
+}
+
+func (m *model) mayChange(d journal.ApprovalChanged, by stint.Actor) bool {
+	for _, q := range m.questions() {
+		if q.approval.Seq == d.Approval && q.approval.State == "open" {
+			again := slices.Contains(q.approval.Yes, by) && (d.Edited == "" || d.Edited == q.approval.Edited)
+			return !(d.Yes && again) && (d.Yes || d.Edited == "")
 		}
 	}
 	return false
@@ -70,7 +110,14 @@ func (m *model) mayStep(kind stint.Kind, pos stint.Position, data any) bool {
 		if a.Step.Step != pos.Step || a.Step.Sub != pos.Sub {
 			continue
 		}
-		if kind == stint.ApprovalRequested || a.Name != step.Name || a.Effect != step.Effect || a.Input != step.Input {
+		given, done := step.Input, step.Input
+		if step.Asked != "" {
+			given = step.Asked
+		}
+		if kind == stint.ApprovalRequested || a.Name != step.Name || a.Effect != step.Effect || a.Input != given {
+			return false
+		}
+		if a.State == "approved" && a.Edited != "" && a.Edited != done {
 			return false
 		}
 		return a.State == "approved" || kind == stint.StepFailed && a.State != "open"

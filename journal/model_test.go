@@ -162,7 +162,7 @@ func (m *model) attempts(i, n int) (count int) {
 }
 
 // legal says whether the entry may follow.
-func (m *model) legal(kind stint.Kind, pos stint.Position, epoch int64, data any) bool {
+func (m *model) legal(kind stint.Kind, pos stint.Position, epoch int64, actor stint.Actor, data any) bool {
 	if len(m.facts) == 0 {
 		return kind == stint.SessionCreated && born(m.id, data.(journal.Created))
 	}
@@ -191,7 +191,9 @@ func (m *model) legal(kind stint.Kind, pos stint.Position, epoch int64, data any
 	case stint.StepResolved:
 		return !status.Ended() && inLoop
 	case stint.ApprovalDecided:
-		return !status.Ended() && inLoop && m.mayDecide(data.(journal.ApprovalDecided))
+		return !status.Ended() && inLoop && m.mayDecide(data.(journal.ApprovalDecided), actor)
+	case stint.ApprovalChanged:
+		return !status.Ended() && inLoop && m.mayChange(data.(journal.ApprovalChanged), actor)
 	case stint.SessionWaiting:
 		return status == stint.Pending
 	case stint.LoopStarted:

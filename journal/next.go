@@ -170,6 +170,8 @@ func fits(k stint.Kind, d any) bool {
 		_, ok = d.(ApprovalRequested)
 	case stint.ApprovalDecided:
 		_, ok = d.(ApprovalDecided)
+	case stint.ApprovalChanged:
+		_, ok = d.(ApprovalChanged)
 	case stint.SystemRecorded:
 		_, ok = d.(Recorded)
 	default:

@@ -22,7 +22,7 @@ const (
 func Sum(e *stint.Entry, prev stint.Hash) stint.Hash {
 	commit := e.Commit
 	if !e.Erased {
-		commit = Commitment(e)
+		commit = commitment(e)
 	}
 	var arr [256]byte
 	b := append(arr[:0], e.Version)
@@ -43,8 +43,8 @@ func Sum(e *stint.Entry, prev stint.Hash) stint.Hash {
 	return sha256.Sum256(b)
 }
 
-// Commitment is the salted commitment to the bytes of e.
-func Commitment(e *stint.Entry) stint.Hash {
+// commitment is the salted commitment to the bytes of e.
+func commitment(e *stint.Entry) stint.Hash {
 	// HMAC (RFC 2104) by hand: crypto/hmac allocates four times, which costs more
 	// than the hashing of a small entry.
 	var arr [3 << 10]byte
