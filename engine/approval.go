@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stint-dev/stint"
@@ -11,6 +12,7 @@ import (
 	"github.com/stint-dev/stint/internal/jsonx"
 	"github.com/stint-dev/stint/internal/past"
 	"github.com/stint-dev/stint/journal"
+	"github.com/stint-dev/stint/policy"
 )
 
 // Bounds of a question.
@@ -23,7 +25,7 @@ const (
 // about another step at c's place is void.
 func (l *loop) ask(c *call) error {
 	a := l.question(c.pos)
-	if a != nil && !c.intended && (c.step.Ask == "" || a.Name != c.intent.Name || a.Effect != c.intent.Effect || a.Input != c.intent.Input) {
+	if a != nil && !c.intended && (c.step.Ask == "" || a.Name != c.intent.Name || a.Effect != c.intent.Effect || a.Input != c.intent.Input || a.Edited != "" && c.step.Edit == nil) {
 		if err := l.d.void(a, stint.ApprovalInvalidated, "the step at its place is another one, or needs no answer any more"); err != nil {
 			return l.refused(err)
 		}
@@ -60,6 +62,31 @@ func (l *loop) heed(c *call, a *stint.Approval) error {
 			return err
 		}
 		c.decided, c.result = true, stint.Result{Data: body}
+	case a.Edited != "":
+		body, err := l.answer(a)
+		if err != nil {
+			return err
+		}
+		return l.edited(c, body, stint.BlobRef{})
+	}
+	return nil
+}
+
+// edited puts the input that a person chose in the place of the one that c came with, and
+// tells the agent.
+func (l *loop) edited(c *call, input json.RawMessage, blob stint.BlobRef) error {
+	if !blob.IsZero() {
+		var err error
+		if input, err = l.body(&past.Step{Blob: blob}); err != nil {
+			return err
+		}
+	}
+	given := c.intent.Input
+	c.step.Input = input
+	sum := past.Intent(&c.step)
+	c.intent.Input, c.intent.Asked = sum.Input, given
+	if c.step.Edit != nil {
+		return shielded(func() error { c.step.Edit(input); return nil })
 	}
 	return nil
 }
@@ -83,6 +110,9 @@ func (l *loop) request(c *call) error {
 	}
 	if err := jsonx.Check(q.Answer, jsonx.Limits{}); q.Answer != nil && err != nil {
 		return stint.Invalid.Errorf("step "+c.step.Name, "the schema of the answer is not JSON: %v", err)
+	}
+	if err := c.wants(&d); err != nil {
+		return err
 	}
 	if _, err := l.d.w.add(journal.Draft{Kind: stint.ApprovalRequested, Pos: c.pos, Actor: stint.ByAgent, Data: d, Body: c.step.Input}); err != nil {
 		return l.refused(err)
@@ -115,6 +145,7 @@ func (l *loop) answer(a *stint.Approval) (json.RawMessage, error) {
 func (l *loop) questions() *parking {
 	s := l.d.w.session()
 	w := &stint.Wait{For: stint.ForApproval, Wakes: []stint.MessageKind{stint.Decision}}
+	w.Until, _ = nextExpiry(&s)
 	n := 0
 	for i := range s.At.Approvals {
 		a := &s.At.Approvals[i]
@@ -232,24 +263,114 @@ func (d *driver) decide(s *stint.Session, m stint.Message) error {
 	case a.State != stint.ApprovalOpen:
 		return d.refuse(m, fmt.Sprintf("it was %s by %s at %s", a.State, a.By, a.At.Format(time.RFC3339)))
 	}
-	body := []byte(nil)
-	if a.Answer && c.State == stint.ApprovalApproved {
-		if err := checkValue("the answer", m.Body); err != nil || len(m.Body) == 0 {
-			return d.refuse(m, "the question wants an answer, and this is no JSON value")
-		}
-		body = m.Body
+	v, why, err := d.vote(a, &m, &c)
+	switch {
+	case err != nil:
+		return err
+	case why != "":
+		return d.refuse(m, why)
 	}
 	if err := d.take(m, ""); err != nil {
 		return err
 	}
-	if err := d.end(a, m.From, journal.ApprovalDecided{Approval: a.Seq, State: c.State, Note: clip(firstLine(c.Note), maxQuestion)}, body); err != nil {
+	if c.State == stint.ApprovalApproved && v.yeses < a.Quorum {
+		pos := d.here()
+		pos.Step, pos.Sub = a.Step.Step, a.Step.Sub
+		_, err := d.w.add(journal.Draft{Kind: stint.ApprovalChanged, Pos: pos, Actor: m.From, Cause: a.Seq, Body: v.body,
+			Data: journal.ApprovalChanged{Approval: a.Seq, Yes: true, Edited: v.edited, Note: clip(firstLine(c.Note), maxQuestion)}})
+		return err
+	}
+	data := journal.ApprovalDecided{Approval: a.Seq, State: c.State, Note: clip(firstLine(c.Note), maxQuestion), Edited: v.edited}
+	if err := d.end(a, m.From, data, v.body); err != nil {
 		return err
 	}
 	if s.Status != stint.Waiting || s.Wait.For != stint.ForApproval {
 		return nil
 	}
-	_, err := d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: d.here(), Actor: m.From, Data: journal.Resumed{Why: "decision"}})
+	_, err = d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: d.here(), Actor: m.From, Data: journal.Resumed{Why: "decision"}})
 	return err
+}
+
+// vote is what a decision comes to.
+type vote struct {
+	body   []byte // the answer, or the input that takes the place of the one asked about
+	edited string // the short hash of that input
+	yeses  int    // with this one
+}
+
+// vote checks a decision about a; why says that it cannot be taken.
+func (d *driver) vote(a *stint.Approval, m *stint.Message, c *journal.Decision) (v vote, why string, err error) {
+	yes := c.State == stint.ApprovalApproved
+	if c.Edit && !yes {
+		return v, "only a yes changes the input", nil
+	}
+	if a.Answer && yes {
+		if err := checkValue("the answer", m.Body); err != nil || len(m.Body) == 0 {
+			return v, "the question wants an answer, and this is no JSON value", nil
+		}
+		v.body = m.Body
+	}
+	if a.Approvers == nil && a.Quorum == 0 && !c.Edit {
+		v.yeses = 1
+		return v, "", nil
+	}
+	verdict, q, err := d.asked(a)
+	if err != nil {
+		return v, "", err
+	}
+	if verdict != nil {
+		verdict.Approvers = a.Approvers // an escalation changes them
+		if err := verdict.Admits(policy.Vote{By: m.From, Roles: c.Roles, Yes: yes, Edited: c.Edit}); err != nil {
+			return v, plain(err), nil
+		}
+	}
+	if !yes {
+		return v, "", nil
+	}
+	if c.Edit {
+		switch err := checkValue("the input", m.Body); {
+		case !q.Editable:
+			return v, "the input of this step cannot be changed", nil
+		case err != nil || len(m.Body) == 0:
+			return v, "the input that is to take its place is no JSON value", nil
+		}
+		v.body, v.edited = m.Body, past.InputSum(m.Body)
+	} else if a.Edited != "" {
+		v.edited = a.Edited
+		if v.body, err = d.editOf(a); err != nil {
+			return v, "", err
+		}
+	}
+	said := append(slices.Clone(a.Yes), m.From)
+	if v.edited != a.Edited {
+		said = said[len(said)-1:]
+	}
+	slices.Sort(said)
+	if v.yeses = len(slices.Compact(said)); slices.Contains(a.Yes, m.From) && v.edited == a.Edited && v.yeses < a.Quorum {
+		return v, "you have said yes to it already, and others have to", nil
+	}
+	return v, "", nil
+}
+
+// editOf reads the input that somebody who said yes to a put in the place of its own.
+func (d *driver) editOf(a *stint.Approval) ([]byte, error) {
+	if err := d.w.sync(); err != nil {
+		return nil, err
+	}
+	es, err := d.e.store.Entries(d.io, stint.Range{Session: d.lease.Session, After: a.Seq, Kinds: []stint.Kind{stint.ApprovalChanged}})
+	if err != nil {
+		return nil, err
+	}
+	for i := range slices.Backward(es) {
+		c, err := journal.Decode[journal.ApprovalChanged](&es[i])
+		if err != nil {
+			return nil, err
+		}
+		if c.Approval == a.Seq && c.Edited == a.Edited {
+			return past.Body(d.io, d.e.store, d.family, &es[i])
+		}
+	}
+	return nil, stint.Corrupt.Errorf("approval", "the changed input of question %d is not there", a.Seq)
 }
 
 // end records the end of a question.

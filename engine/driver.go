@@ -119,6 +119,11 @@ func (d *driver) pass(settle bool) (done bool, err error) {
 	if err := d.control(); err != nil {
 		return false, err
 	}
+	if p, err := d.expire(); err != nil {
+		return false, err
+	} else if p != nil {
+		return true, d.leave(p)
+	}
 	p := d.wake()
 	s := d.w.session()
 	switch {

@@ -15,6 +15,7 @@ import (
 	"github.com/stint-dev/stint/internal/jsonx"
 	"github.com/stint-dev/stint/internal/past"
 	"github.com/stint-dev/stint/journal"
+	"github.com/stint-dev/stint/policy"
 )
 
 // loop is one attempt at a loop, as its agent sees it.
@@ -134,10 +135,11 @@ type call struct {
 	step     stint.Step
 	pos      stint.Position
 	intent   journal.StepRequested
-	answered bool // result and err came from the journal
-	intended bool // the journal has the intent already
-	asks     bool // a person has been asked and has not decided
-	decided  bool // result and err are a person's: a no, or an answer
+	answered bool            // result and err came from the journal
+	intended bool            // the journal has the intent already
+	verdict  *policy.Verdict // of the policy that asks; nil: none does
+	asks     bool            // a person has been asked and has not decided
+	decided  bool            // result and err are a person's: a no, or an answer
 	result   stint.Result
 	err      error
 	took     time.Duration
@@ -172,8 +174,10 @@ func (l *loop) prepare(s stint.Step, step, sub, beside int) (*call, error) {
 		if l.park = l.d.overLimit(s, beside); l.park != nil {
 			return nil, stint.ErrParked
 		}
-		if err := l.ask(c); err != nil {
-			return nil, err
+		if l.judge(c); !c.decided {
+			if err := l.ask(c); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return c, nil
@@ -193,6 +197,12 @@ func (l *loop) replay(c *call, p *past.Step) {
 	if !p.Intent.Same(c.intent) {
 		l.parkFor(l.diverged(c, p.Intent))
 		return
+	}
+	if p.Intent.Asked != "" {
+		if err := l.edited(c, p.Input, p.InputBlob); err != nil {
+			c.answered, c.err = true, err
+			return
+		}
 	}
 	c.intended = p.Requested && c.step.Effect == stint.Once // what a step reserved that is done again stays reserved
 	switch {
@@ -227,7 +237,7 @@ func (l *loop) before(calls []*call) error {
 	need := false
 	for _, c := range calls {
 		switch {
-		case c.step.Effect == stint.Once || l.reserves(c):
+		case c.step.Effect == stint.Once || l.reserves(c) || c.intent.Asked != "":
 			need = true
 			if err := l.intend(c); err != nil {
 				return err

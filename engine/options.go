@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/policy"
 )
 
 // Agent is an agent as an engine runs it. The zero value of every member but Name
@@ -25,6 +26,9 @@ type Agent struct {
 	Done func(s stint.Session, state json.RawMessage) (bool, error)
 	// Doubt says what to do with a once step whose outcome is not known; nil: [AskPerson].
 	Doubt func(step string) Doubt
+	// Policy says which steps wait for a person and which do not begin at all, instead of what
+	// steps say of themselves; nil: those decide.
+	Policy *policy.Policy
 	// Grace is how long a step may go on after a stop, a drain or a used-up wall
 	// limit before it is canceled; 0: 90 seconds.
 	Grace time.Duration

@@ -129,16 +129,8 @@ func apply(s *stint.Session, e *stint.Entry, d any) error {
 			return err
 		}
 		stepDone(s, e, d)
-	case ApprovalRequested:
-		if err := approvalRequested(s, e, d); err != nil {
-			return err
-		}
-	case ApprovalChanged:
-		if err := approvalChanged(s, e, d); err != nil {
-			return err
-		}
-	case ApprovalDecided:
-		if err := approvalDecided(s, e, d); err != nil {
+	case ApprovalRequested, ApprovalChanged, ApprovalDecided:
+		if err := questioned(s, e, d); err != nil {
 			return err
 		}
 	case LimitChanged:

@@ -6,6 +6,19 @@ import (
 	"github.com/stint-dev/stint"
 )
 
+// questioned changes the questions of s as e, with its data d, says.
+func questioned(s *stint.Session, e *stint.Entry, d any) error {
+	switch d := d.(type) {
+	case ApprovalRequested:
+		return approvalRequested(s, e, d)
+	case ApprovalChanged:
+		return approvalChanged(s, e, d)
+	case ApprovalDecided:
+		return approvalDecided(s, e, d)
+	}
+	return nil
+}
+
 // approvalRequested adds an open question. At one step there is one at a time.
 func approvalRequested(s *stint.Session, e *stint.Entry, d ApprovalRequested) error {
 	if i := asked(s, e.Pos); i >= 0 {

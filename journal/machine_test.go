@@ -207,6 +207,26 @@ func drawData(t *rapid.T, c *chain, kind stint.Kind) any {
 		return journal.LoopFailed{Error: text.Draw(t, "error"), Final: rapid.Bool().Draw(t, "final"), Ran: drawRan(t)}
 	case stint.StepRequested:
 		return drawAskedStep(t, c)
+	case stint.ApprovalRequested, stint.ApprovalDecided, stint.ApprovalChanged:
+		return drawApproval(t, c, kind)
+	case stint.StepCompleted, stint.StepFailed:
+		return journal.StepDone{StepRequested: drawAskedStep(t, c), Usage: drawUsage(t), Definite: rapid.Bool().Draw(t, "definite")}
+	case stint.StepResolved:
+		return journal.StepResolved{Verdict: journal.Happened}
+	case stint.MessageTaken, stint.MessageRefused:
+		return journal.Taken{ID: "m", Kind: rapid.SampledFrom([]stint.MessageKind{stint.Prompt, stint.Pause}).Draw(t, "message"), From: "human:kim", At: base()}
+	case stint.LimitChanged:
+		return journal.LimitChanged{Limits: drawLimits(t)}
+	case stint.OutputWritten:
+		return journal.Output{Stream: "stdout"}
+	}
+	return nil
+}
+
+// drawApproval is data about a question.
+func drawApproval(t *rapid.T, c *chain, kind stint.Kind) any {
+	text := rapid.String()
+	switch kind {
 	case stint.ApprovalRequested:
 		d := journal.ApprovalRequested{StepRequested: drawStep(t), Text: text.Draw(t, "text"), Why: text.Draw(t, "why")}
 		if rapid.Bool().Draw(t, "wants an answer") {
@@ -239,16 +259,6 @@ func drawData(t *rapid.T, c *chain, kind stint.Kind) any {
 			d.Edited = rapid.SampledFrom([]string{"ff00", "ee11"}).Draw(t, "to")
 		}
 		return d
-	case stint.StepCompleted, stint.StepFailed:
-		return journal.StepDone{StepRequested: drawAskedStep(t, c), Usage: drawUsage(t), Definite: rapid.Bool().Draw(t, "definite")}
-	case stint.StepResolved:
-		return journal.StepResolved{Verdict: journal.Happened}
-	case stint.MessageTaken, stint.MessageRefused:
-		return journal.Taken{ID: "m", Kind: rapid.SampledFrom([]stint.MessageKind{stint.Prompt, stint.Pause}).Draw(t, "message"), From: "human:kim", At: base()}
-	case stint.LimitChanged:
-		return journal.LimitChanged{Limits: drawLimits(t)}
-	case stint.OutputWritten:
-		return journal.Output{Stream: "stdout"}
 	}
 	return nil
 }

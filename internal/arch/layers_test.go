@@ -71,7 +71,7 @@ func vocabularyLayers() []row {
 		{pkg: "internal/past", is: "what a journal says of the steps of a loop, and answers to the same ones", may: may(root, "journal", "internal/jsonx"), pure: true},
 
 		// The only writer.
-		{pkg: "engine", is: "claims sessions, drives loops, renews leases", may: may(root, "journal", "internal/ident", "internal/faultpoint", "internal/jsonx", "internal/past")},
+		{pkg: "engine", is: "claims sessions, drives loops, renews leases", may: may(root, "journal", "internal/ident", "internal/faultpoint", "internal/jsonx", "internal/past", "policy")},
 	}
 }
 

@@ -51,11 +51,11 @@ func Check(s *stint.Step) error {
 // Intent is what is recorded of a checked step before it begins, and what it is told from
 // others by.
 func Intent(s *stint.Step) journal.StepRequested {
-	return journal.StepRequested{Name: s.Name, Kind: s.Kind, Effect: s.Effect, Input: inputSum(s.Input)}
+	return journal.StepRequested{Name: s.Name, Kind: s.Kind, Effect: s.Effect, Input: InputSum(s.Input)}
 }
 
-// inputSum is the short hash that tells whether two steps have the same input.
-func inputSum(in json.RawMessage) string {
+// InputSum is the short hash that tells whether two steps have the same input.
+func InputSum(in json.RawMessage) string {
 	if len(in) == 0 {
 		return ""
 	}

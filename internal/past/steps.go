@@ -22,6 +22,8 @@ type Step struct {
 	Verdict   journal.Verdict
 	Body      json.RawMessage
 	Blob      stint.BlobRef
+	Input     json.RawMessage // that of its intent, where a person put it in the place of the agent's
+	InputBlob stint.BlobRef
 }
 
 // At is the step at a place; nil: nothing is on record of it.
@@ -46,6 +48,9 @@ func (p Steps) Add(e *stint.Entry) error {
 			return err
 		}
 		st.Intent, st.Requested, st.Verdict = d, true, ""
+		if d.Asked != "" {
+			st.Input, st.InputBlob = e.Body, e.Blob
+		}
 	case stint.StepResolved:
 		d, err := journal.Decode[journal.StepResolved](e)
 		if err != nil {

@@ -56,7 +56,13 @@ func sameRest(a, b *stint.Session) bool {
 	return a.Status == b.Status && a.Wait == b.Wait && a.Reason == b.Reason && a.At.Deaths == b.At.Deaths && a.At.Error == b.At.Error && a.At.Said == b.At.Said &&
 		len(a.At.Failures) == len(b.At.Failures) && a.Ended == b.Ended && a.Agent.Pin == b.Agent.Pin && a.Limits == b.Limits &&
 		a.Parent == b.Parent && a.Trigger == b.Trigger && sameIdentity(a, b) &&
-		slices.Equal(a.At.Failures, b.At.Failures) && slices.Equal(a.At.Approvals, b.At.Approvals) && maps.Equal(a.Labels, b.Labels)
+		slices.Equal(a.At.Failures, b.At.Failures) && sameList(a.At.Approvals, b.At.Approvals) && maps.Equal(a.Labels, b.Labels)
+}
+
+// sameList reports whether a and b are one list. Lists of a session are never changed in
+// place, so one that is equal and not the same is rare.
+func sameList(a, b []stint.Approval) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // sameMark reports whether mark and sum are equal.
