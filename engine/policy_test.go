@@ -97,6 +97,7 @@ func TestPolicyDecides(t *testing.T) {
 			if got := fmt.Sprint(p.did, " ", p.denied); got != c.want {
 				t.Errorf("%s: %s, want %s", c.do, got, c.want)
 			}
+			r.verifies(id)
 			r.show(id)
 			r.golden("policy-" + string(c.do))
 		})
@@ -135,6 +136,7 @@ func TestPolicyQuorum(t *testing.T) {
 		if fmt.Sprint(p.did) != `[{"amount":90}]` || fmt.Sprint(p.told) != `[{"amount":90} {"amount":90}]` {
 			t.Errorf("it was done with %q, and told of %q", p.did, p.told)
 		}
+		r.verifies(id)
 		r.show(id)
 		r.golden("policy-quorum")
 	})

@@ -21,7 +21,7 @@ import (
 //     a definite step.failed, or by a person's verdict;
 //   - intents: a once step has its step.requested before its result or resolution,
 //     and is not requested again before somebody said that it did not happen; where
-//     its loop was interrupted it may fail without one;
+//     its loop was interrupted, or a policy denies it, it may fail without one;
 //   - questions: a step that a person was asked about begins after a yes to exactly
 //     that step, and none of them is decided twice;
 //   - loops: a loop completes only with all its intents settled;
@@ -133,7 +133,8 @@ func (v *Verifier) stepEntry(e *stint.Entry, d any) error {
 	var err error
 	switch d := d.(type) {
 	case StepDone:
-		err = m.done(e, d, v.decided(e) || v.cut && e.Kind == stint.StepFailed && d.Definite)
+		never := e.Kind == stint.StepFailed && d.Definite && (v.cut || ruledOut(e, &d))
+		err = m.done(e, d, v.decided(e) || never)
 	default:
 		if e.Kind == stint.StepRequested {
 			err = m.request(e)
@@ -149,6 +150,12 @@ func (v *Verifier) stepEntry(e *stint.Entry, d any) error {
 	}
 	v.steps[at] = m
 	return nil
+}
+
+// ruledOut reports whether the rule of a policy kept a step from beginning.
+func ruledOut(e *stint.Entry, d *StepDone) bool {
+	f, err := d.Failure(e.Body)
+	return d.Rule != "" && err == nil && f.Code == stint.Denied
 }
 
 // decided reports whether the outcome of a step is a person's: a no, or an answer.

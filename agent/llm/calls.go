@@ -25,6 +25,9 @@ type planned struct {
 	why   string     // the rule that asks
 	asker tool.Asker // whose question ask is; nil: what is asked is whether to begin
 	asked tool.Question
+	taint bool // what led to it came from outside
+	other bool // a person chose other arguments, which args are then
+	fits  func(args json.RawMessage) error
 }
 
 // outcome is what the calls of an answer gave.
@@ -178,7 +181,11 @@ func (p *pass) plan(c model.Call, ans *answer) planned {
 		out.never = err
 		return out
 	}
-	out.tool, out.args = t, args
+	out.fits = func(args json.RawMessage) error {
+		_, _, err := p.offer().set.Check(c.Name, args)
+		return err
+	}
+	out.tool, out.args, out.taint = t, args, p.mem.Taint != "" && !p.a.spec.TrustAll
 	if t.Name == readName {
 		out.tool.Caller = tool.CallerFunc(p.readResult)
 	}
@@ -233,6 +240,10 @@ func (c *planned) step() stint.Step {
 	}
 	s := c.tool.Step(c.args)
 	s.Alone, s.Ask, s.Why, s.Answer, s.Yields = !c.tool.Parallel, c.ask, c.why, c.asked.Schema, true
+	s.Approve, s.Tainted = string(c.tool.Approve), c.taint
+	if c.asker == nil {
+		s.Edit = func(args json.RawMessage) { c.args, c.other = args, true }
+	}
 	return s
 }
 
@@ -257,6 +268,11 @@ func shown(args model.Args) json.RawMessage {
 func (c *planned) do(ctx context.Context, call tool.Call) (stint.Result, error) {
 	if c.never != nil {
 		return stint.Result{}, stint.Definite(c.never)
+	}
+	if c.other { // nobody has held them against the schema yet
+		if err := c.fits(c.args); err != nil {
+			return stint.Result{}, stint.Definite(fmt.Errorf("%s was not called with the arguments that a person chose: %w", c.call.Name, err))
+		}
 	}
 	out, err := c.tool.Caller.Call(ctx, call)
 	if err != nil {
@@ -301,6 +317,9 @@ func (p *pass) result(c *planned, sub int, res stint.Result, err error, got *out
 	}
 	if r.Error = out.Error; out.Error {
 		out.Text = errorText(out.Text)
+	}
+	if c.other {
+		out.Text = fmt.Sprintf("(a person changed the arguments, to %s)\n", clip(string(c.args), 1000)) + out.Text
 	}
 	r.Text = out.Text
 	if len(out.Text) > limit {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/access"
 	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/proc"
 	"github.com/stint-dev/stint/internal/term"
@@ -69,6 +70,7 @@ type decision struct {
 	state  stint.ApprovalState
 	note   string
 	answer string
+	args   string
 	run    bool
 }
 
@@ -78,15 +80,17 @@ func (a *app) approveCommand() *cobra.Command {
 		Use: "approve APPROVAL…", Short: "Say yes to what a session asks, or answer it",
 		Long: `Say yes to a question that stint approvals lists: the step is done with exactly the
 arguments that were shown, once. --answer gives the answer where one is asked for: JSON
-of the schema that was shown, or a text where a text is wanted. A session that has one
+of the schema that was shown, or a text where a text is wanted. --args puts other
+arguments in the place of those shown, where that is allowed. A session that has one
 open question may stand for it. The first decision counts; a later one is told who
 decided, and when.`,
-		Example: "  stint approve x81d.45\n  stint approve x81d.45 -m \"checked the amount\" --run\n  stint approve x81d.52 --answer blue",
+		Example: "  stint approve x81d.45\n  stint approve x81d.45 -m \"checked the amount\" --run\n  stint approve x81d.52 --answer blue\n  stint approve x81d.45 --args '{\"amount\": 90}'",
 		Args:    atLeast(1, "one or more approvals, like x81d.45"), ValidArgsFunction: a.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.decideAll(cmd.Context(), args, d) },
 	}
 	d.flags(cmd)
 	cmd.Flags().StringVar(&d.answer, "answer", "", "the answer: `JSON`, or a text where a text is wanted")
+	cmd.Flags().StringVar(&d.args, "args", "", "do it with these arguments instead: `JSON`; the agent is told that you changed them")
 	return cmd
 }
 
@@ -155,7 +159,7 @@ func (a *app) decide(ctx context.Context, s *site, name string, d decision) erro
 
 // said is the decision as this person makes it.
 func (d *decision) said(a *app) *control.Decision {
-	return &control.Decision{State: d.state, From: a.actor(), Note: d.note, Answer: d.answer, Text: true}
+	return &control.Decision{State: d.state, From: a.actor(), Note: d.note, Answer: d.answer, Text: true, Args: d.args, Roles: texts(access.Local().Roles())}
 }
 
 // mayDecide refuses a decision by a process that a session of the same family started, or

@@ -19,6 +19,7 @@ import (
 	"github.com/stint-dev/stint/internal/price"
 	"github.com/stint-dev/stint/journal"
 	"github.com/stint-dev/stint/model"
+	"github.com/stint-dev/stint/policy"
 	"github.com/stint-dev/stint/tool/mcp"
 )
 
@@ -272,6 +273,11 @@ func (w *wiring) engineAgent(c config.Agent, def json.RawMessage, env map[string
 		Concurrency: c.Concurrency, Grace: c.Grace,
 		Retry: engine.Retry{Attempts: c.Retry.Attempts, Initial: c.Retry.Initial, Max: c.Retry.Max, Factor: c.Retry.Factor, Jitter: c.Retry.Jitter},
 		Doubt: func(step string) engine.Doubt { return doubt(c, env, step) },
+	}
+	if len(c.Policy) > 0 { // without one, what steps say of themselves decides
+		if out.Policy, err = policy.Compile(c.PolicyRules()); err != nil {
+			return engine.Agent{}, err
+		}
 	}
 	if c.Done == "" {
 		return out, nil

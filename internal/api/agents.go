@@ -68,7 +68,7 @@ func (s *server) agentRoutes() {
 		func(ctx context.Context, in *approveInput) (*sessionOutput, error) {
 			v := control.Decision{State: stint.ApprovalApproved}
 			if in.Body != nil {
-				v.Note, v.Answer = in.Body.Message, string(in.Body.Answer)
+				v.Note, v.Answer, v.Args = in.Body.Message, string(in.Body.Answer), string(in.Body.Args)
 			}
 			return s.decide(ctx, in.ID, v)
 		})
@@ -114,6 +114,7 @@ type denyBody struct {
 type approveBody struct {
 	Message string          `json:"message,omitempty" maxLength:"1000" doc:"Your words, one line; the agent and the journal get them."`
 	Answer  json.RawMessage `json:"answer,omitempty" doc:"The answer, of the schema that was shown, where one is asked for."`
+	Args    json.RawMessage `json:"args,omitempty" doc:"The arguments to do it with instead of those that were shown, where that is allowed. The agent is told."`
 }
 
 type approveInput struct {
@@ -129,7 +130,7 @@ type denyInput struct {
 // decide decides a question. A decision is made once whatever is repeated, so that it
 // takes no key.
 func (s *server) decide(ctx context.Context, id string, v control.Decision) (*sessionOutput, error) {
-	v.From = actor(ctx)
+	v.From, v.Roles = actor(ctx), rolesOf(ctx)
 	row, _, err := s.desk().Decide(settled(ctx), id, v, s.MayDecide)
 	if err != nil {
 		return nil, err

@@ -141,6 +141,15 @@ func (s *server) desk() *control.Desk {
 	return &control.Desk{Store: s.Store, Settler: s.Settler, Brancher: s.Brancher}
 }
 
+// rolesOf are those of who asks.
+func rolesOf(ctx context.Context) []string {
+	var all []string
+	for _, r := range guard.From(ctx).Roles() {
+		all = append(all, string(r))
+	}
+	return all
+}
+
 // actor is who a request comes from, as journals name them.
 func actor(ctx context.Context) stint.Actor {
 	p := guard.From(ctx)

@@ -263,6 +263,15 @@ func (s *server) maySend(ctx context.Context, to stint.ID, m *stint.Message) err
 		if err := jsonx.Decode(m.Data, &d); err != nil || m.ID != d.MessageID() {
 			return invalid("the data of the message is no decision of its id", "stint approve and stint deny decide")
 		}
+		d.Roles = rolesOf(ctx) // whatever the sender says of itself
+		if d.Each != "" {
+			d.Each = actor(ctx)
+		}
+		data, err := stint.Marshal(d)
+		if err != nil {
+			return err
+		}
+		m.ID, m.Data = d.MessageID(), data
 		if s.MayDecide == nil {
 			return nil
 		}

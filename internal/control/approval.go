@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/internal/jsonx"
 	"github.com/stint-dev/stint/internal/view"
 	"github.com/stint-dev/stint/journal"
 	"github.com/stint-dev/stint/tool"
@@ -19,9 +20,11 @@ import (
 type Decision struct {
 	State  stint.ApprovalState // approved or denied
 	From   stint.Actor
-	Note   string // one line; the agent and the journal get it
-	Answer string // JSON, where one is asked for; empty: none
-	Text   bool   // Answer may also be a text without quotes, where a text is asked for
+	Note   string   // one line; the agent and the journal get it
+	Answer string   // JSON, where one is asked for; empty: none
+	Args   string   // JSON to do the step with instead of what was shown; empty: that
+	Roles  []string // that the person has, for questions that only some may decide
+	Text   bool     // Answer may also be a text without quotes, where a text is asked for
 }
 
 // maxNote is how many bytes of a person's words the journal keeps beside a decision.
@@ -70,7 +73,16 @@ func (d *Desk) Decide(ctx context.Context, name string, v Decision, may func(con
 	if err != nil {
 		return row, asked, err
 	}
-	c := journal.Decision{Approval: q.Seq, State: v.State, Note: v.Note, Nonce: ident.New().String()}
+	c := journal.Decision{Approval: q.Seq, State: v.State, Note: v.Note, Nonce: ident.New().String(), Roles: v.Roles}
+	if v.Args != "" {
+		if body, err = d.args(&v, &asked); err != nil {
+			return row, asked, err
+		}
+		c.Edit = true
+	}
+	if asked.Quorum > 1 {
+		c.Each = v.From
+	}
 	data, err := stint.Marshal(c)
 	if err != nil {
 		return row, asked, err
@@ -182,6 +194,23 @@ func (d *Desk) tooLate(ctx context.Context, row *stint.Row, seq stint.Seq) error
 		}
 	}
 	return d.ended(ctx, &after, seq)
+}
+
+// args are the arguments that the decision puts in the place of those shown.
+func (d *Desk) args(v *Decision, asked *view.Approval) (json.RawMessage, error) {
+	switch {
+	case v.State != stint.ApprovalApproved:
+		return nil, stint.Invalid.Errorf("", "%sargs goes with a yes", d.Prefix)
+	case !asked.Editable:
+		e := stint.Conflict.Errorf("", "the arguments of %s cannot be changed", asked.Short)
+		e.Hint = "approve it as it is, or deny it and say with -m what should be otherwise"
+		return nil, e
+	}
+	args := json.RawMessage(v.Args)
+	if err := jsonx.Check(args, jsonx.Limits{}); err != nil {
+		return nil, &stint.Error{Code: stint.Invalid, Err: fmt.Errorf("%sargs: %w", d.Prefix, err)}
+	}
+	return args, nil
 }
 
 // answer is what the decision carries: the answer, where one is asked for. An answer that

@@ -23,25 +23,36 @@ const (
 
 // Approval is a question to a person as JSON, schema stint.approval/1.
 type Approval struct {
-	Schema  Schema              `json:"schema,omitempty"` // absent within a list
-	ID      string              `json:"id"`               // SESSION.SEQ
-	Short   string              `json:"short"`            // the same with the session's short id
-	Session stint.ID            `json:"session"`
-	Name    string              `json:"session_name"`
-	Agent   string              `json:"agent"`
-	Step    string              `json:"step"` // LOOP.STEP or LOOP.STEP.MEMBER
-	Tool    string              `json:"name"` // of the step
-	Effect  stint.Effect        `json:"effect"`
-	Text    string              `json:"text"` // one line: what is to be decided
-	Why     string              `json:"why"`  // the rule that asks
-	Args    json.RawMessage     `json:"args"` // of the step, as they would be used; null if there are none
-	ArgsSum string              `json:"args_sum"`
-	Answer  json.RawMessage     `json:"answer_schema"` // null where a yes or a no is all that is asked
-	State   stint.ApprovalState `json:"state"`
-	Since   *time.Time          `json:"since"`
-	By      stint.Actor         `json:"by"` // who decided; empty while it is open
-	At      *time.Time          `json:"at"`
-	Note    string              `json:"note"`
+	Schema  Schema          `json:"schema,omitempty"` // absent within a list
+	ID      string          `json:"id"`               // SESSION.SEQ
+	Short   string          `json:"short"`            // the same with the session's short id
+	Session stint.ID        `json:"session"`
+	Name    string          `json:"session_name"`
+	Agent   string          `json:"agent"`
+	Step    string          `json:"step"` // LOOP.STEP or LOOP.STEP.MEMBER
+	Tool    string          `json:"name"` // of the step
+	Effect  stint.Effect    `json:"effect"`
+	Text    string          `json:"text"` // one line: what is to be decided
+	Why     string          `json:"why"`  // the rule that asks
+	Args    json.RawMessage `json:"args"` // of the step, as they would be used; null if there are none
+	ArgsSum string          `json:"args_sum"`
+	Answer  json.RawMessage `json:"answer_schema"` // null where a yes or a no is all that is asked
+	demands
+
+	State stint.ApprovalState `json:"state"`
+	Since *time.Time          `json:"since"`
+	By    stint.Actor         `json:"by"` // who decided; empty while it is open
+	At    *time.Time          `json:"at"`
+	Note  string              `json:"note"`
+}
+
+// demands is what a policy wants of a question.
+type demands struct {
+	Approvers []string      `json:"approvers"` // roles, and user:NAME; empty: whoever may decide
+	Quorum    int           `json:"quorum"`    // how many have to say yes
+	Yes       []stint.Actor `json:"yes"`       // who has, while more are needed
+	Until     *time.Time    `json:"until"`     // when it expires; null: never
+	Editable  bool          `json:"editable"`  // a yes may change the arguments
 }
 
 // Approvals is questions to persons as JSON, schema stint.approval.list/1.
@@ -104,6 +115,7 @@ func NewApproval(ctx context.Context, src Source, row *stint.Row, a *stint.Appro
 		Schema: SchemaApproval, ID: ident.ApprovalID(s.ID, a.Seq), Short: fmt.Sprintf("%s.%d", row.Short, a.Seq), Session: s.ID, Name: s.Name, Agent: s.Agent.Name,
 		Step: a.Step.String(), Tool: a.Name, Effect: a.Effect, Text: a.Text, Why: a.Why, ArgsSum: a.Input,
 		State: a.State, Since: whole(a.Since), By: a.By, At: whole(a.At), Note: a.Note,
+		demands: demands{Approvers: append([]string{}, a.Approvers...), Quorum: max(a.Quorum, 1), Yes: append([]stint.Actor{}, a.Yes...), Until: whole(a.Until)},
 	}
 	es, err := src.Entries(ctx, stint.Range{Session: s.ID, After: a.Seq - 1, Until: a.Seq})
 	if err != nil {
@@ -116,7 +128,7 @@ func NewApproval(ctx context.Context, src Source, row *stint.Row, a *stint.Appro
 	if err != nil {
 		return out, err
 	}
-	out.Answer, out.Args = d.Schema, es[0].Body
+	out.Answer, out.Args, out.Editable = d.Schema, es[0].Body, d.Editable
 	if !es[0].Blob.IsZero() {
 		if out.Args, err = src.Blob(ctx, s.Family, es[0].Blob); err != nil {
 			return out, err
@@ -148,14 +160,41 @@ func (l *Approvals) Write(w io.Writer, st term.Style, now time.Time) error {
 		if len(a.Args) > 0 {
 			p.labelled("  With", p.flow(head(a.Args, 2000)))
 		}
+		p.labelled("  Who", p.flow(a.who()))
+		if a.Until != nil {
+			until := iso(*a.Until)
+			if st.TTY {
+				until = "in " + span(a.Until.Sub(now))
+			}
+			p.labelled("  Expires", until)
+		}
 		yes := "stint approve " + a.Short
 		if a.Answer != nil {
 			p.labelled("  Answer", p.flow(head(a.Answer, 1000)))
 			yes += " --answer JSON"
+		}
+		if a.Editable {
+			yes += " [--args JSON]"
 		}
 		p.labelled("  Decide", yes+" · stint deny "+a.Short+" -m TEXT")
 		b.WriteString(p.b.String())
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// who is who has to decide, and who has; empty for whoever may.
+func (a *Approval) who() string {
+	var parts []string
+	if len(a.Approvers) > 0 {
+		parts = append(parts, term.Line(strings.Join(a.Approvers, ", ")))
+	}
+	if a.Quorum > 1 {
+		said := fmt.Sprintf("%d of %d have said yes", len(a.Yes), a.Quorum)
+		for i, by := range a.Yes {
+			said += map[bool]string{true: ": ", false: ", "}[i == 0] + term.Line(string(by))
+		}
+		parts = append(parts, said)
+	}
+	return list(parts...)
 }
