@@ -182,16 +182,20 @@ func (p *applied) endpoints(w *wiring) []notify.Endpoint {
 	var all []notify.Endpoint
 	for _, name := range slices.Sorted(maps.Keys(p.file.Notify)) {
 		c := p.file.Notify[name]
-		e := notify.Endpoint{Name: name, URL: c.URL, Agents: c.Agents, AllowPrivate: c.Private}
+		e := notify.Endpoint{Name: name, Channel: w.channel(&c), Agents: c.Agents}
 		for _, event := range c.Events {
 			e.Events = append(e.Events, notify.Event(event))
-		}
-		e.Secrets = func() ([]string, error) {
-			return config.HookSecrets(hook.Definition{Name: name, Scheme: hook.Standard, Secrets: c.Secrets}, w.getenv, os.ReadFile)
 		}
 		all = append(all, e)
 	}
 	return all
+}
+
+// channel is how an endpoint of the file is reached.
+func (w *wiring) channel(c *config.Endpoint) notify.Channel {
+	return &notify.Webhook{URL: c.URL, AllowPrivate: c.Private, Secrets: func() ([]string, error) {
+		return config.HookSecrets(hook.Definition{Name: c.Name, Scheme: hook.Standard, Secrets: c.Secrets}, w.getenv, os.ReadFile)
+	}}
 }
 
 // timingOf is when a schedule of the file is due.

@@ -11,16 +11,16 @@ func notifyMutants() []mutant {
 			red:   by(pkg, "TestRetries|TestCrash"),
 		}, {
 			name: "notify-another-id", file: "internal/notify/sender.go",
-			edits: one("s.post(ctx, eventID(p.Session, p.Seq), body)", "s.post(ctx, eventID(p.Session, p.Seq+stint.Seq(p.Attempts)), body)"),
+			edits: one("what.notification(of, e)\n\tif err != nil {\n\t\treturn err\n\t}", "what.notification(of, e)\n\tif err != nil {\n\t\treturn err\n\t}\n\tn.ID = fmt.Sprint(n.ID, \"_\", p.Attempts)"),
 			why:   "whoever remembers ids does again what it did before",
 			red:   by(pkg, "TestEvents|TestRetries"),
 		}, {
-			name: "notify-goes-anywhere", file: "internal/notify/sender.go",
-			edits: one("err == nil && e.AllowPrivate {", "err == nil {"),
+			name: "notify-goes-anywhere", file: "internal/notify/webhook.go",
+			edits: one("err == nil && w.AllowPrivate {", "err == nil {"),
 			why:   "whoever may name an endpoint reaches what only this machine can",
 			red:   by(pkg, "TestPrivate"),
 		}, {
-			name: "notify-follows-redirects", file: "internal/notify/sender.go",
+			name: "notify-follows-redirects", file: "internal/notify/webhook.go",
 			edits: one(", CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}", "}"),
 			why:   "what was signed for one endpoint goes to another",
 			red:   by(pkg, "TestPrivate"),

@@ -2,48 +2,44 @@ package notify
 
 import (
 	"encoding/json"
-	"fmt"
-	"net/http"
-	"net/url"
+	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/stint-dev/stint"
 )
 
-// Endpoint is where events are sent.
+// Endpoint is somebody who is told of events, over one channel.
 type Endpoint struct {
 	Name    string
-	URL     string                   // https; http too with AllowPrivate
-	Secrets func() ([]string, error) // whsec_ and base64; 1, or 2 while it is changed. Read for each attempt
-	Events  []Event                  // empty: all
-	Agents  []string                 // empty: sessions of all agents
-	// AllowPrivate lets the URL be of this machine or of a private network.
-	AllowPrivate bool
+	Channel Channel
+	Events  []Event  // empty: all
+	Agents  []string // empty: sessions of all agents
 }
 
 // check says what is wrong with an endpoint.
 func (e *Endpoint) check() error {
-	wrong := func(hint, format string, args ...any) error {
-		return &stint.Error{Code: stint.Invalid, Op: "notify " + e.Name, Err: fmt.Errorf(format, args...), Hint: hint}
+	named := func(err error) error {
+		of, ok := errors.AsType[*stint.Error](err)
+		if !ok {
+			return err
+		}
+		out := *of
+		out.Op = "notify " + e.Name
+		return &out
 	}
-	u, err := url.Parse(e.URL)
 	switch {
 	case e.Name == "":
-		return wrong("", "an endpoint has no name")
-	case err != nil || u.Host == "":
-		return wrong("for example https://example.org/stint", "%q is no URL", e.URL)
-	case u.User != nil:
-		return wrong("requests are signed; leave it out", "the URL holds a password")
-	case u.Scheme != "https" && (u.Scheme != "http" || !e.AllowPrivate):
-		return wrong("http is for endpoints with allow_private", "expected a URL with https, found %q", u.Scheme)
-	case e.Secrets == nil:
-		return wrong("give whsec_ and base64", "there is no secret to sign with")
+		return named(wrong("", "an endpoint has no name"))
+	case e.Channel == nil:
+		return named(wrong("give it a URL", "there is no way to reach it"))
+	}
+	if err := e.Channel.Check(); err != nil {
+		return named(err)
 	}
 	for _, event := range e.Events {
 		if !slices.Contains(Events(), event) {
-			return wrong("", "there is no event %q; the events are %v", event, Events())
+			return named(wrong("", "there is no event %q; the events are %v", event, Events()))
 		}
 	}
 	return nil
@@ -114,16 +110,4 @@ func backoff(attempts int, random float64) time.Duration {
 		wait = min(firstWait<<(2*(attempts-1)), longestWait)
 	}
 	return wait + time.Duration((random-0.5)*0.4*float64(wait))
-}
-
-// retryAfter is the wait that a response asks for; 0 if it does not.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	text := h.Get("Retry-After")
-	if n, err := strconv.ParseInt(text, 10, 32); err == nil {
-		return min(max(time.Duration(n)*time.Second, 0), longestWait)
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return min(max(at.Sub(now), 0), longestWait)
-	}
-	return 0
 }

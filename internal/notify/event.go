@@ -37,11 +37,11 @@ type happened struct {
 	status   stint.Status
 	reason   string
 	wait     *stint.Wait
-	approval *asked
+	approval *Question
 }
 
-// asked is a question to a person.
-type asked struct {
+// Question is a question to a person.
+type Question struct {
 	ID   string `json:"id"`
 	Step string `json:"step"`
 	Text string `json:"text"`
@@ -68,7 +68,7 @@ func read(e *stint.Entry) (*happened, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &happened{event: Asked, status: stint.Waiting, approval: &asked{ident.ApprovalID(e.Session, e.Seq), d.Name, d.Text, d.Why}}, nil
+		return &happened{event: Asked, status: stint.Waiting, approval: &Question{ident.ApprovalID(e.Session, e.Seq), d.Name, d.Text, d.Why}}, nil
 	case stint.SessionEnded:
 		d, err := journal.Decode[journal.Ended](e)
 		if err != nil {
@@ -86,16 +86,16 @@ func read(e *stint.Entry) (*happened, error) {
 // eventID is the id of the event that an entry is: the same whenever it is sent.
 func eventID(session stint.ID, seq stint.Seq) string { return fmt.Sprintf("evt_%s_%d", session, seq) }
 
-// message is the body of a request. All of it follows from the entry and from what never
-// changes of its session, so that it is the same whenever it is sent.
-type message struct {
+// Message is what is told. All of it follows from the entry and from what never changes of
+// its session, so that it is the same whenever it is sent.
+type Message struct {
 	Type Event     `json:"type"`
 	At   time.Time `json:"timestamp"`
-	Data data      `json:"data"`
+	Data Data      `json:"data"`
 }
 
-// data is what a message says of the session.
-type data struct {
+// Data is what a message says of the session.
+type Data struct {
 	Session  stint.ID          `json:"session"`
 	Seq      stint.Seq         `json:"seq"` // of the entry
 	Name     string            `json:"name"`
@@ -105,17 +105,22 @@ type data struct {
 	Status   stint.Status      `json:"status"` // after the event; the session may have gone on
 	Reason   string            `json:"reason,omitempty"`
 	Waiting  *stint.Wait       `json:"waiting,omitempty"`
-	Approval *asked            `json:"approval,omitempty"`
+	Approval *Question         `json:"approval,omitempty"`
 }
 
-// body is what is sent.
-func (h *happened) body(s *stint.Session, e *stint.Entry) ([]byte, error) {
-	b, err := json.Marshal(message{Type: h.event, At: e.At.UTC(), Data: data{
+// notification is what is sent.
+func (h *happened) notification(s *stint.Session, e *stint.Entry) (*Notification, error) {
+	return newNotification(eventID(s.ID, e.Seq), Message{Type: h.event, At: e.At.UTC(), Data: Data{
 		Session: s.ID, Seq: e.Seq, Name: s.Name, Agent: s.Agent.Name, Trigger: s.Trigger, Labels: s.Labels,
 		Status: h.status, Reason: h.reason, Waiting: h.wait, Approval: h.approval,
 	}})
+}
+
+// newNotification is a message as it is sent.
+func newNotification(id string, m Message) (*Notification, error) {
+	b, err := json.Marshal(m)
 	if err != nil {
-		return nil, stint.Internal.Errorf("notify", "the event of entry %d is no JSON: %v", e.Seq, err)
+		return nil, stint.Internal.Errorf("notify", "the event %s is no JSON: %v", id, err)
 	}
-	return b, nil
+	return &Notification{ID: id, Message: m, Body: b}, nil
 }

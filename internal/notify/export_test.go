@@ -5,8 +5,11 @@ import (
 	"time"
 )
 
-// Through sends what is for an endpoint over t, and not over the network.
-func (n *Notifier) Through(t func(*Endpoint) http.RoundTripper) { n.client = t }
+// Through sends requests over t, and not over the network.
+func (w *Webhook) Through(t http.RoundTripper) *Webhook {
+	w.transport = t
+	return w
+}
 
 // Backoff is the wait after so many attempts in vain.
 func Backoff(attempts int, random float64) time.Duration { return backoff(attempts, random) }

@@ -100,11 +100,17 @@ func inBubble(t *testing.T, f func(t *testing.T, o *office)) {
 }
 
 func (o *office) endpoint(name string, changes ...func(*notify.Endpoint)) notify.Endpoint {
-	e := notify.Endpoint{Name: name, URL: "https://" + name + ".example.org/x", Secrets: func() ([]string, error) { return []string{whsec}, nil }}
+	w := &notify.Webhook{URL: "https://" + name + ".example.org/x", Secrets: func() ([]string, error) { return []string{whsec}, nil }}
+	e := notify.Endpoint{Name: name, Channel: w.Through(&peer{o, name})}
 	for _, c := range changes {
 		c(&e)
 	}
 	return e
+}
+
+// webhook changes the channel of an endpoint.
+func webhook(change func(w *notify.Webhook)) func(*notify.Endpoint) {
+	return func(e *notify.Endpoint) { change(e.Channel.(*notify.Webhook)) }
 }
 
 // open starts a server.
@@ -127,7 +133,6 @@ func (o *office) open(all ...notify.Endpoint) {
 	if err != nil {
 		o.Fatal(err)
 	}
-	n.Through(func(e *notify.Endpoint) http.RoundTripper { return &peer{o, e.Name} })
 	if err := n.Set(o.Context(), all); err != nil {
 		o.Fatal(err)
 	}

@@ -23,8 +23,13 @@ type Result string
 const (
 	Delivered Result = "delivered" // the endpoint took it
 	GivenUp   Result = "given_up"  // it did not, for about a day in which it took others
+	Refused   Result = "refused"   // it refused it for good
 	Gone      Result = "gone"      // its session was deleted meanwhile
 )
+
+// Lost reports whether somebody was to be told and was not. The system journal has a note
+// notify.lost of each.
+func (r Result) Lost() bool { return r == GivenUp || r == Refused }
 
 // Sent is a line of an endpoint's ledger.
 type Sent struct {
@@ -36,8 +41,8 @@ type Sent struct {
 	At       time.Time `json:"at"`
 	Result   Result    `json:"result"`
 	Attempts int       `json:"attempts"`
-	Status   int       `json:"status,omitempty"` // of HTTP, of the newest attempt; 0: there was no answer
-	Error    string    `json:"error,omitempty"`
+	Status   int       `json:"status,omitempty"` // of the newest attempt, of HTTP or SMTP, or an exit code; 0: there was none
+	Error    string    `json:"error,omitempty"`  // why not; of one that was taken, what was said to it
 }
 
 // line is the ledger's line of s. Its name is its own: an event may be sent again after a

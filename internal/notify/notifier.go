@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -31,7 +30,6 @@ type Notifier struct {
 	system *engine.System
 	source Source
 	log    *slog.Logger
-	client func(*Endpoint) http.RoundTripper // how an endpoint is reached
 
 	setting sync.Mutex // one Set, Run or Resume at a time
 
@@ -68,7 +66,7 @@ func New(system *engine.System, source Source, log *slog.Logger) (*Notifier, err
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	n := &Notifier{system: system, source: source, log: log, client: transport, senders: map[string]*sender{}}
+	n := &Notifier{system: system, source: source, log: log, senders: map[string]*sender{}}
 	all, err := readHeld(system.State(Section))
 	if err != nil {
 		return nil, err
@@ -97,7 +95,7 @@ func (n *Notifier) Set(ctx context.Context, all []Endpoint, broken ...string) er
 	next := map[string]*sender{}
 	for _, e := range all {
 		s := &sender{n: n, Endpoint: e, kick: make(chan struct{}, 1)}
-		s.transport, s.held.Cursor = n.client(&s.Endpoint), cursors[len(cursors)-1]
+		s.held.Cursor = cursors[len(cursors)-1]
 		n.mu.Lock()
 		old := n.senders[e.Name]
 		n.mu.Unlock()
@@ -159,7 +157,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 	all := slices.Collect(maps.Values(n.senders))
 	n.mu.Unlock()
 	for _, s := range all {
-		if s.transport != nil { // it is not only remembered
+		if s.Channel != nil { // it is not only remembered
 			n.begin(s)
 		}
 	}

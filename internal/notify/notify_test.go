@@ -96,9 +96,10 @@ func TestSet(t *testing.T) {
 		o.is("removed", len(o.got("e")), 4)
 		o.is("stays", o.types("ends"), "later:session.ended last:session.ended")
 		for what, change := range map[string]func(*notify.Endpoint){
-			"no name": func(e *notify.Endpoint) { e.Name = "" }, "no URL": func(e *notify.Endpoint) { e.URL = "example.org" }, "http": func(e *notify.Endpoint) { e.URL = "http://example.org" },
-			"a scheme": func(e *notify.Endpoint) { e.URL, e.AllowPrivate = "ftp://example.org", true }, "a password": func(e *notify.Endpoint) { e.URL = "https://a:b@example.org" },
-			"no secret": func(e *notify.Endpoint) { e.Secrets = nil }, "no such event": func(e *notify.Endpoint) { e.Events = []notify.Event{"session.began"} },
+			"no name": func(e *notify.Endpoint) { e.Name = "" }, "no URL": webhook(func(w *notify.Webhook) { w.URL = "example.org" }), "http": webhook(func(w *notify.Webhook) { w.URL = "http://example.org" }),
+			"a scheme":   webhook(func(w *notify.Webhook) { w.URL, w.AllowPrivate = "ftp://example.org", true }),
+			"a password": webhook(func(w *notify.Webhook) { w.URL = "https://a:b@example.org" }),
+			"no secret":  webhook(func(w *notify.Webhook) { w.Secrets = nil }), "no channel": func(e *notify.Endpoint) { e.Channel = nil }, "no such event": func(e *notify.Endpoint) { e.Events = []notify.Event{"session.began"} },
 		} {
 			if err := o.n.Set(t.Context(), []notify.Endpoint{o.endpoint("bad", change)}); stint.CodeOf(err) != stint.Invalid {
 				t.Errorf("%s: %v", what, err)
@@ -397,14 +398,14 @@ func TestSecrets(t *testing.T) {
 	inBubble(t, func(t *testing.T, o *office) {
 		var failed atomic.Bool
 		failed.Store(true)
-		e := o.endpoint("e", func(e *notify.Endpoint) {
-			e.Secrets = func() ([]string, error) {
+		e := o.endpoint("e", webhook(func(w *notify.Webhook) {
+			w.Secrets = func() ([]string, error) {
 				if failed.Load() {
 					return nil, errors.New("/home/ben/secret: no such file")
 				}
 				return []string{newer, whsec}, nil
 			}
-		})
+		}))
 		if err := o.n.Set(t.Context(), []notify.Endpoint{e}); err != nil {
 			t.Fatal(err)
 		}
@@ -467,8 +468,8 @@ func TestPrivate(t *testing.T) {
 	}
 	secrets := func() ([]string, error) { return []string{whsec}, nil }
 	all := []notify.Endpoint{
-		{Name: "may", URL: server.URL + "/may", Secrets: secrets, AllowPrivate: true},
-		{Name: "not", URL: strings.Replace(server.URL, "http:", "https:", 1) + "/not", Secrets: secrets},
+		{Name: "may", Channel: &notify.Webhook{URL: server.URL + "/may", Secrets: secrets, AllowPrivate: true}},
+		{Name: "not", Channel: &notify.Webhook{URL: strings.Replace(server.URL, "http:", "https:", 1) + "/not", Secrets: secrets}},
 	}
 	if err := n.Set(t.Context(), all); err != nil {
 		t.Fatal(err)

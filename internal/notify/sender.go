@@ -1,23 +1,15 @@
 package notify
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/faultpoint"
-	"github.com/stint-dev/stint/internal/hook"
-	"github.com/stint-dev/stint/internal/safedial"
 )
 
 // sender sends events to one endpoint, one at a time: first what it has not taken before
@@ -25,10 +17,9 @@ import (
 type sender struct {
 	Endpoint
 
-	n         *Notifier
-	transport http.RoundTripper
-	kick      chan struct{}
-	held      held // under n.mu
+	n    *Notifier
+	kick chan struct{}
+	held held // under n.mu
 
 	cancel context.CancelFunc // nil: it does not run
 	over   chan struct{}
@@ -43,20 +34,7 @@ const (
 	maxPending = 100
 	// page is how many entries of the feed are read at once.
 	page = 256
-	// patience is how long an endpoint may take for an answer.
-	patience = 15 * time.Second
-	// maxAnswer is how much of an answer is read, so that its connection can be used again.
-	maxAnswer = 64 << 10
 )
-
-// transport connects to an endpoint, and to nothing private unless it may.
-func transport(e *Endpoint) http.RoundTripper {
-	policy := safedial.Policy{}
-	if u, err := url.Parse(e.URL); err == nil && e.AllowPrivate {
-		policy.Allow = []string{u.Hostname()}
-	}
-	return policy.Transport()
-}
 
 // end stops the sender and waits for it. What was on its way will be sent again.
 func (s *sender) end() {
@@ -150,7 +128,7 @@ func (s *sender) again(ctx context.Context, p Pending) error {
 	}
 	row, err := s.n.source.Session(ctx, p.Session)
 	if len(es) == 0 || err != nil && stint.CodeOf(err) == stint.NotFound {
-		s.settle(p, Gone, answer{}, "", "")
+		s.settle(p, Gone, Answer{}, "", "")
 		return nil
 	}
 	if err != nil {
@@ -161,7 +139,7 @@ func (s *sender) again(ctx context.Context, p Pending) error {
 		return err
 	}
 	if what == nil {
-		s.settle(p, Gone, answer{}, "", "")
+		s.settle(p, Gone, Answer{}, "", "")
 		return nil
 	}
 	return s.attempt(ctx, p, what, &row.Session, &es[0], "")
@@ -246,85 +224,26 @@ func (s *sender) meant(ctx context.Context, e *stint.Entry) (*happened, stint.Ro
 	return what, row, nil
 }
 
-// answer is what came of an attempt.
-type answer struct {
-	status int // 0: there was no answer
-	after  time.Duration
-}
-
 // attempt sends an event, and remembers what came of it. cursor is the place behind it, ""
 // for one that was pending. An error is none of the endpoint's.
 func (s *sender) attempt(ctx context.Context, p Pending, what *happened, of *stint.Session, e *stint.Entry, cursor string) error {
-	body, err := what.body(of, e)
+	n, err := what.notification(of, e)
 	if err != nil {
 		return err
 	}
 	p.Attempts++
-	got, err := s.post(ctx, eventID(p.Session, p.Seq), body)
+	got, err := s.Channel.Send(ctx, n)
 	if ctx.Err() != nil {
 		return ctx.Err() // it counts for nothing
 	}
-	if err == nil {
-		s.settle(p, Delivered, got, "", cursor)
-	} else {
+	switch {
+	case err == nil:
+		s.settle(p, Delivered, got, got.Said, cursor)
+	case got.Final:
+		s.settle(p, Refused, got, err.Error(), cursor)
+	default:
 		s.refused(p, got, err, cursor)
 	}
-	return nil
-}
-
-// post sends a body, and returns an error for everything but a status of success.
-func (s *sender) post(ctx context.Context, id string, body []byte) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	now := faultpoint.Now()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, bytes.NewReader(body))
-	if err != nil {
-		return answer{}, err
-	}
-	if err := s.sign(req, id, now, body); err != nil {
-		return answer{}, err
-	}
-	client := http.Client{Transport: s.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.Do(req)
-	if err != nil {
-		var at *url.Error
-		if errors.As(err, &at) {
-			err = at.Err // the URL may be a secret
-		}
-		if _, ok := errors.AsType[*safedial.Refused](err); ok {
-			err = fmt.Errorf("%w; allow_private: true lets the endpoint be there", err)
-		}
-		return answer{}, err
-	}
-	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer)
-	_ = resp.Body.Close()
-	got := answer{resp.StatusCode, retryAfter(resp.Header, now)}
-	if resp.StatusCode/100 != 2 {
-		return got, fmt.Errorf("it answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
-	}
-	return got, nil
-}
-
-// sign puts the signatures of each active secret on a request.
-func (s *sender) sign(req *http.Request, id string, now time.Time, body []byte) error {
-	secrets, err := s.Secrets()
-	if err != nil || len(secrets) == 0 {
-		return errors.New("its secret cannot be read")
-	}
-	var all []string
-	for _, secret := range secrets {
-		headers, err := hook.Sign(secret, id, now, body)
-		if err != nil {
-			return errors.New("its secret cannot be used: it is whsec_ and base64")
-		}
-		for name, text := range headers {
-			req.Header.Set(name, text)
-		}
-		all = append(all, headers["webhook-signature"])
-	}
-	req.Header.Set("webhook-signature", strings.Join(all, " "))
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", "stint")
 	return nil
 }
 
@@ -338,16 +257,20 @@ func (s *sender) moveTo(cursor string) {
 }
 
 // settle ends what is to be done about an event.
-func (s *sender) settle(p Pending, result Result, got answer, why, cursor string) {
-	line := Sent{ID: eventID(p.Session, p.Seq), Endpoint: s.Name, Event: p.Event, Session: p.Session, At: clock(),
-		Result: result, Attempts: p.Attempts, Status: got.status, Error: clip(why, 300)}.line()
+func (s *sender) settle(p Pending, result Result, got Answer, why, cursor string) {
+	sent := Sent{ID: eventID(p.Session, p.Seq), Endpoint: s.Name, Event: p.Event, Session: p.Session, At: clock(),
+		Result: result, Attempts: p.Attempts, Status: got.Status, Error: oneLine(why)}
 	s.n.mu.Lock()
 	defer s.n.mu.Unlock()
 	s.held.Pending = others(s.held.Pending, &p)
 	if result == Delivered {
 		s.held.Failing = time.Time{}
 	}
-	s.n.lines = append(s.n.lines, line)
+	if result.Lost() {
+		s.n.note(engine.Note{What: "notify.lost", Name: s.Name, Reason: sent.Error, Data: sent})
+		s.n.log.Warn("an endpoint did not take an event", "endpoint", s.Name, "event", sent.ID, "reason", sent.Error)
+	}
+	s.n.lines = append(s.n.lines, sent.line())
 	s.moveTo(cursor)
 }
 
@@ -372,10 +295,10 @@ func (s *sender) hopeless(p *Pending) bool {
 
 // refused plans the next attempt at an event, or gives it up, and pauses an endpoint that
 // took nothing for too long or says that it is no more.
-func (s *sender) refused(p Pending, got answer, err error, cursor string) {
+func (s *sender) refused(p Pending, got Answer, err error, cursor string) {
 	now := clock()
-	p.Error = clip(err.Error(), 300)
-	p.Next = now.Add(max(backoff(p.Attempts, rand.Float64()), got.after)).Truncate(time.Microsecond)
+	p.Error = oneLine(err.Error())
+	p.Next = now.Add(max(backoff(p.Attempts, rand.Float64()), got.After)).Truncate(time.Microsecond)
 	if s.hopeless(&p) {
 		s.settle(p, GivenUp, got, p.Error, cursor)
 		return
@@ -389,7 +312,7 @@ func (s *sender) refused(p Pending, got answer, err error, cursor string) {
 	}
 	reason := ""
 	switch {
-	case got.status == http.StatusGone:
+	case got.Closed:
 		reason = p.Error
 	case now.Sub(s.held.Failing) >= PauseAfter:
 		reason = fmt.Sprintf("it took nothing for %d days; last: %s", PauseAfter/(24*time.Hour), p.Error)
