@@ -110,7 +110,7 @@ func doorLayers() []row {
 		{pkg: "internal/access/keeper", is: "tokens in the system journal", may: may(root, "engine", "internal/access", "internal/faultpoint")},
 		{pkg: "internal/gate", is: "what is asked before a session begins", may: may(root, "internal/child", "internal/proc", "internal/safedial")},
 		{pkg: "internal/trigger", is: "schedules and hooks become sessions, at most once", may: may(root, "cron", "engine", "internal/faultpoint", "internal/hook", "internal/ident", "internal/problem")},
-		{pkg: "internal/notify", is: "others are told over HTTP what happens to sessions, at least once", may: may(root, "journal", "engine", "internal/faultpoint", "internal/hook", "internal/ident", "internal/safedial", "internal/term")},
+		{pkg: "internal/notify", is: "others are told what happens to sessions, by requests, programs and mail, at least once", may: may(root, "journal", "engine", "tool", "internal/child", "internal/faultpoint", "internal/hook", "internal/ident", "internal/proc", "internal/safedial", "internal/term")},
 		{pkg: "internal/explain", is: "a page on every word and code that is shown", may: may(root, "internal/ident", "internal/term")},
 		{pkg: "internal/view", is: "answers; it gets a Reader, so it cannot write", may: may(root, "journal", "internal/explain", "internal/ident", "internal/term")},
 		{pkg: "internal/control", is: "orders to sessions, the same for the command line and the API", may: may(root, "journal", "engine", "tool", "internal/config", "internal/ident", "internal/jsonx", "internal/term", "internal/view")},

@@ -19,3 +19,6 @@ const MaxAttempts = maxAttempts
 
 // MaxPending is how many events may wait.
 const MaxPending = maxPending
+
+// NewNotification is a message as it is sent.
+func NewNotification(id string, m Message) (*Notification, error) { return newNotification(id, m) }
