@@ -23,6 +23,12 @@ const (
 	Failed  Event = "session.failed"
 )
 
+// What is told without being listed: whoever is told of the one before may get it.
+const (
+	Reminder Event = "session.reminder" // it still waits for the same
+	Sample   Event = "stint.sample"     // somebody tries whether a channel works; nothing happened
+)
+
 // Events lists all events.
 func Events() []Event { return []Event{Created, Waiting, Asked, Ended, Failed} }
 

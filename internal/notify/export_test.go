@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"crypto/x509"
 	"net/http"
 	"time"
 )
@@ -22,3 +23,16 @@ const MaxPending = maxPending
 
 // NewNotification is a message as it is sent.
 func NewNotification(id string, m Message) (*Notification, error) { return newNotification(id, m) }
+
+// Trust has a channel take a certificate, and no other; nil: those of the system.
+func (m *Mail) Trust(c *x509.Certificate) *Mail {
+	m.roots = nil
+	if c != nil {
+		m.roots = x509.NewCertPool()
+		m.roots.AddCert(c)
+	}
+	return m
+}
+
+// Letter is the mail that a notification is.
+func (m *Mail) Letter(n *Notification) ([]byte, error) { return m.letter(n) }
