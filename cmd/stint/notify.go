@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/internal/endpoint"
+	"github.com/stint-dev/stint/internal/hook"
 	"github.com/stint-dev/stint/internal/notify"
 	"github.com/stint-dev/stint/internal/server"
 )
@@ -17,6 +21,36 @@ import (
 func (a *app) notifyCommand() *cobra.Command {
 	return group(&cobra.Command{Use: "notify", Short: "See endpoints that are told what happens, and let one that is paused go on"},
 		a.notifyListCommand(), a.notifyHistoryCommand(), a.notifyResumeCommand())
+}
+
+// channel is how an endpoint of a stint.yaml in dir is reached.
+func (w *wiring) channel(c *endpoint.Definition, dir string) notify.Channel {
+	value := func(ref string) (string, error) { return config.Resolve(ref, w.getenv, os.ReadFile) }
+	switch {
+	case c.Exec != nil:
+		return &notify.Exec{Command: c.Exec.Command, Dir: dir, Timeout: c.Exec.Timeout, Env: func() (secrets, plain map[string]string, err error) {
+			secrets, plain = map[string]string{}, map[string]string{}
+			for name, ref := range c.Exec.Env {
+				to := plain
+				if config.IsReference(ref) {
+					to = secrets
+				}
+				if to[name], err = value(ref); err != nil {
+					return nil, nil, err
+				}
+			}
+			return secrets, plain, nil
+		}}
+	case c.SMTP != nil:
+		m := &notify.Mail{SMTP: *c.SMTP}
+		if c.SMTP.Password != "" {
+			m.Secret = func() (string, error) { return value(c.SMTP.Password) }
+		}
+		return m
+	}
+	return &notify.Webhook{URL: c.URL, AllowPrivate: c.Private, Secrets: func() ([]string, error) {
+		return config.HookSecrets(hook.Definition{Name: c.Name, Scheme: hook.Standard, Secrets: c.Secrets}, w.getenv, os.ReadFile)
+	}}
 }
 
 // endpointStatus is how an endpoint does, in a word.

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/stint-dev/stint/internal/config"
-	"github.com/stint-dev/stint/internal/notify"
+	"github.com/stint-dev/stint/internal/endpoint"
 )
 
 // An endpoint of stint.yaml is told what happens to sessions, in the form that
@@ -80,7 +80,7 @@ func TestNotifyPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(b)
-	for _, event := range notify.Events() {
+	for _, event := range endpoint.Events() {
 		if !strings.Contains(page, "\n| `"+string(event)+"` |") {
 			t.Errorf("the page has no row for %s", event)
 		}
@@ -93,7 +93,7 @@ func TestNotifyPage(t *testing.T) {
 	if shown == nil {
 		t.Fatal("the page shows no stint.yaml")
 	}
-	if f, err := config.Parse("stint.yaml", []byte(shown[1])); err != nil || len(f.Notify) != 1 {
+	if f, err := config.Parse("stint.yaml", []byte(shown[1])); err != nil || len(f.Notify) != 3 {
 		t.Errorf("got %v", err)
 	}
 }

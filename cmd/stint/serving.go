@@ -18,7 +18,6 @@ import (
 	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/gate"
-	"github.com/stint-dev/stint/internal/hook"
 	"github.com/stint-dev/stint/internal/notify"
 	"github.com/stint-dev/stint/internal/trigger"
 )
@@ -182,20 +181,9 @@ func (p *applied) endpoints(w *wiring) []notify.Endpoint {
 	var all []notify.Endpoint
 	for _, name := range slices.Sorted(maps.Keys(p.file.Notify)) {
 		c := p.file.Notify[name]
-		e := notify.Endpoint{Name: name, Channel: w.channel(&c), Agents: c.Agents}
-		for _, event := range c.Events {
-			e.Events = append(e.Events, notify.Event(event))
-		}
-		all = append(all, e)
+		all = append(all, notify.Endpoint{Name: name, Channel: w.channel(&c, filepath.Dir(p.file.Path)), Events: c.Events, Agents: c.Agents})
 	}
 	return all
-}
-
-// channel is how an endpoint of the file is reached.
-func (w *wiring) channel(c *config.Endpoint) notify.Channel {
-	return &notify.Webhook{URL: c.URL, AllowPrivate: c.Private, Secrets: func() ([]string, error) {
-		return config.HookSecrets(hook.Definition{Name: c.Name, Scheme: hook.Standard, Secrets: c.Secrets}, w.getenv, os.ReadFile)
-	}}
 }
 
 // timingOf is when a schedule of the file is due.

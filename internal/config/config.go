@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/endpoint"
 	"github.com/stint-dev/stint/internal/hook"
 	"github.com/stint-dev/stint/policy"
 )
@@ -28,14 +29,14 @@ const maxFile = 1 << 20
 // File is a stint.yaml that was read without a problem. It is a value; nobody
 // changes its maps.
 type File struct {
-	Path        string                // absolute when [Load] read it, else as given to [Parse]
-	Store       string                // "sqlite:PATH" with the path joined to the file's folder; empty: none given
-	Concurrency int                   // sessions at once, 1 to 10,000
-	Agents      map[string]Agent      // by name; may be empty
-	Hooks       map[string]*hook.Hook // by name; may be empty
-	Schedules   map[string]Schedule   // by name; may be empty
-	Notify      map[string]Endpoint   // by name; may be empty
-	Policy      []policy.Rule         // that each of the agents has behind its own
+	Path        string                         // absolute when [Load] read it, else as given to [Parse]
+	Store       string                         // "sqlite:PATH" with the path joined to the file's folder; empty: none given
+	Concurrency int                            // sessions at once, 1 to 10,000
+	Agents      map[string]Agent               // by name; may be empty
+	Hooks       map[string]*hook.Hook          // by name; may be empty
+	Schedules   map[string]Schedule            // by name; may be empty
+	Notify      map[string]endpoint.Definition // by name; may be empty
+	Policy      []policy.Rule                  // that each of the agents has behind its own
 
 	providers map[string]Provider // with those that are built in, by name
 }

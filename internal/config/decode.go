@@ -293,10 +293,7 @@ func (d *decoder) oneLine(n *node, path, what string, most int) (string, bool) {
 
 // choose reads one of a few words.
 func choose[T ~string](d *decoder, n *node, path string, to *T, words ...T) {
-	all := make([]string, len(words))
-	for i, w := range words {
-		all[i] = string(w)
-	}
+	all := spelled(words)
 	if n.shape == text && slices.Contains(all, n.text) {
 		*to = T(n.text)
 		return

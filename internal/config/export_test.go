@@ -1,6 +1,7 @@
 package config
 
 import (
+	"github.com/stint-dev/stint/internal/endpoint"
 	"github.com/stint-dev/stint/internal/hook"
 	"github.com/stint-dev/stint/policy"
 )
@@ -29,7 +30,9 @@ func KnownKeys() map[string][]string {
 		"hookLimits": keys(d.hookLimitMembers(&hook.Limits{})),
 		"schedule":   keys(d.scheduleMembers(&Schedule{}, nil)),
 		"catchUp":    keys(d.catchUpMembers(&Schedule{})),
-		"endpoint":   keys(d.endpointMembers(&Endpoint{}, nil)),
+		"endpoint":   keys(d.endpointMembers(&endpoint.Definition{}, nil)),
+		"notifyExec": keys(d.notifyExecMembers(&endpoint.Exec{})),
+		"notifySMTP": keys(d.notifySMTPMembers(&endpoint.SMTP{})),
 		"when":       keys(d.whenMembers(&When{})),
 		"policy":     keys(d.policyMembers(&policy.Rule{})),
 		"preset":     keys(d.presetMembers(nil)),

@@ -143,13 +143,7 @@ func (d *decoder) hook(key, n *node, path string, f *File) *hook.Hook {
 	return h
 }
 
-func schemeNames() []string {
-	var all []string
-	for _, s := range hook.Schemes() {
-		all = append(all, string(s))
-	}
-	return all
-}
+func schemeNames() []string { return spelled(hook.Schemes()) }
 
 // hookAgent checks that there is an agent of that name.
 func (d *decoder) hookAgent(n *node, path, name string, f *File) {

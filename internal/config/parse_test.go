@@ -293,6 +293,13 @@ func TestExample(t *testing.T) {
 			}
 		}
 	}
+	for _, section := range []string{"endpoint", "notifyExec", "notifySMTP"} {
+		for _, key := range config.KnownKeys()[section] {
+			if _, below, _ := strings.Cut(text, "\n# notify:"); !strings.Contains(below, "     "+key+":") {
+				t.Errorf("the endpoints of the example do not show %s", key)
+			}
+		}
+	}
 	for kind, name := range map[string]string{config.KindLLM: "reader", config.KindHTTP: "review", config.KindCLI: "coder"} {
 		common := config.KnownKeys()[config.KindExec]
 		for _, key := range config.KnownKeys()[kind] {

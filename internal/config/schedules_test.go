@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/internal/endpoint"
 )
 
 func TestSchedules(t *testing.T) {
@@ -49,10 +50,15 @@ func TestNotify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]config.Endpoint{
+	want := map[string]endpoint.Definition{
 		"pager": {Name: "pager", URL: "https://example.com/stint?team=core", Secrets: []string{"env:NEW", "file:" + filepath.Join(dir, "old")},
-			Events: []string{"approval.requested", "session.waiting"}, Agents: []string{"triage"}},
+			Events: []endpoint.Event{"approval.requested", "session.waiting"}, Agents: []string{"triage"}},
 		"local": {Name: "local", URL: "http://127.0.0.1:9000", Secrets: []string{"env:LOCAL"}, Private: true},
+		"desk": {Name: "desk", Events: []endpoint.Event{"approval.requested"},
+			Exec: &endpoint.Exec{Command: []string{"./tell", "ben"}, Env: map[string]string{"MODE": "loud", "TOKEN": "env:TOKEN"}, Timeout: 10 * time.Second}},
+		"ops": {Name: "ops", SMTP: &endpoint.SMTP{Host: "mail.example.com", Port: 2525, TLS: "implicit", User: "stint", Password: "file:" + filepath.Join(dir, "mail-password"),
+			From: "Stint <stint@example.com>", To: []string{"Ben <ben@example.com>", "ops@example.com"}, Link: "https://stint.example.com/sessions/{session}"}},
+		"near": {Name: "near", SMTP: &endpoint.SMTP{Host: "localhost", TLS: "none", From: "a@example.com", To: []string{"b@example.com"}}},
 	}
 	if !reflect.DeepEqual(f.Notify, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", f.Notify, want)

@@ -16,6 +16,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/internal/endpoint"
 )
 
 // object is a JSON object.
@@ -58,7 +59,7 @@ func TestSchemaKeys(t *testing.T) {
 		"content": second(def("content")),
 		"preset":  at(t, def("policies"), "items")["anyOf"].([]any)[0].(object),
 	}
-	for _, name := range append(config.KindNames(), "limits", "retry", "provider", "context", "rubric", "result", "execTool", "httpTool", "override", "hook", "hmac", "hookLimits", "schedule", "catchUp", "when", "endpoint", "policy") {
+	for _, name := range append(config.KindNames(), "limits", "retry", "provider", "context", "rubric", "result", "execTool", "httpTool", "override", "hook", "hmac", "hookLimits", "schedule", "catchUp", "when", "endpoint", "policy", "notifyExec", "notifySMTP") {
 		sections[name] = def(name)
 	}
 	known := config.KnownKeys()
@@ -126,6 +127,9 @@ func TestSchemaDefaults(t *testing.T) {
 	of("context", object{"window": float64(l.Context.Window), "compact": l.Context.Compact, "excerpt": config.FormatSize(l.Context.Excerpt)})
 	of("http", object{"timeout": span(h.Timeout), "idle": span(h.Idle), "allow_private": h.AllowPrivate, "pin": "warn"})
 	of("cli", object{"interactive": c.CLI.Interactive, "hold": span(c.CLI.Hold), "output": config.FormatSize(c.Output), "grace": "90s", "pin": "warn"})
+	told, mailed := endpoint.DefaultExec(), endpoint.DefaultSMTP()
+	of("notifyExec", object{"timeout": span(told.Timeout)})
+	of("notifySMTP", object{"tls": string(mailed.TLS)})
 	for name, p := range config.BuiltIn() {
 		if name != "script" {
 			of("provider", object{"timeout": span(p.Timeout), "parallel": float64(p.Parallel)})
@@ -178,7 +182,7 @@ func TestSchemaAgrees(t *testing.T) {
 		t.Errorf("the example: %s", why)
 	}
 	for _, name := range []string{"unknown-keys", "types", "types2", "null", "text", "list", "store-path", "store-postgres", "store-empty", "many", "windows",
-		"kinds", "kinds-keys-llm", "kinds-keys-other", "models", "providers", "references", "content", "schemas", "rubric-rules", "tools", "tools-mcp", "tools-exec", "tools-http", "overrides", "http-cli", "hooks", "hooks-list", "policy", "policy-places", "schedules", "schedules2", "notify"} {
+		"kinds", "kinds-keys-llm", "kinds-keys-other", "models", "providers", "references", "content", "schemas", "rubric-rules", "tools", "tools-mcp", "tools-exec", "tools-http", "overrides", "http-cli", "hooks", "hooks-list", "policy", "policy-places", "schedules", "schedules2", "notify", "notify-exec", "notify-smtp"} {
 		if why := validate(files(t, "bad")[name]); why == "" {
 			t.Errorf("bad/%s: the schema takes it", name)
 		}

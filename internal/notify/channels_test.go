@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/endpoint"
 	"github.com/stint-dev/stint/internal/notify"
 	"github.com/stint-dev/stint/internal/proc"
 )
@@ -60,7 +61,7 @@ func sample(t *testing.T, n int, name string) *notify.Notification {
 		t.Fatal(err)
 	}
 	out, err := notify.NewNotification(fmt.Sprintf("evt_%s_%d", id, n), notify.Message{
-		Type: notify.Asked, At: time.Date(2026, 11, 30, 4, 17, 45, 44e6, time.UTC),
+		Type: endpoint.Asked, At: time.Date(2026, 11, 30, 4, 17, 45, 44e6, time.UTC),
 		Data: notify.Data{Session: id, Seq: stint.Seq(n), Name: name, Agent: "triage", Status: stint.Waiting, Approval: &notify.Question{ID: id.String() + ".12", Step: "deploy", Text: name}},
 	})
 	if err != nil {
@@ -118,8 +119,9 @@ hangs) sleep 1000 & echo $! >pid; wait;;
 esac
 `, 0o700)
 	write("mood", string(takes), 0o600)
-	x := &notify.Exec{Command: []string{"./tell"}, Dir: dir, Env: map[string]string{"MODE": "x"},
-		Secrets: func() (map[string]string, error) { return map[string]string{"TOKEN": "tok-123456"}, nil }}
+	x := &notify.Exec{Command: []string{"./tell"}, Dir: dir, Env: func() (secrets, plain map[string]string, err error) {
+		return map[string]string{"TOKEN": "tok-123456"}, map[string]string{"MODE": "x"}, nil
+	}}
 	return &far{
 		channel: x, finals: true,
 		is: func(m mood) {
@@ -214,7 +216,7 @@ func TestExec(t *testing.T) {
 		t.Errorf("the environment: %v\n%s", err, b)
 	}
 	var m notify.Message
-	if err := json.Unmarshal([]byte(end.came()[0].text), &m); err != nil || m.Data.Name != "night" || m.Type != notify.Asked {
+	if err := json.Unmarshal([]byte(end.came()[0].text), &m); err != nil || m.Data.Name != "night" || m.Type != endpoint.Asked {
 		t.Errorf("the input: %v, %+v", err, m)
 	}
 	end.is(later)
@@ -246,7 +248,7 @@ func TestExec(t *testing.T) {
 		"not there": {notify.Exec{Command: []string{"no-such-program"}}, false, "no-such-program"},
 		"killed":    {notify.Exec{Command: []string{"sh", "-c", "kill -9 $$"}}, true, "SIGKILL"},
 		"silent":    {notify.Exec{Command: []string{"sh", "-c", "exit 9"}}, true, "it ended with 9"},
-		"no secret": {notify.Exec{Command: []string{"true"}, Secrets: func() (map[string]string, error) { return nil, errors.New("/home/ben") }}, false, "a secret of its environment cannot be read"},
+		"no secret": {notify.Exec{Command: []string{"true"}, Env: func() (secrets, plain map[string]string, err error) { return nil, nil, errors.New("/home/ben") }}, false, "a secret of its environment cannot be read"},
 	} {
 		if got, why := send(&want.c); got.Final != want.final || !strings.Contains(why, want.why) {
 			t.Errorf("%s: %+v, %s", name, got, why)

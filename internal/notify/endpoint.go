@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/endpoint"
 )
 
 // Endpoint is somebody who is told of events, over one channel.
 type Endpoint struct {
 	Name    string
 	Channel Channel
-	Events  []Event  // empty: all
-	Agents  []string // empty: sessions of all agents
+	Events  []endpoint.Event // empty: all
+	Agents  []string         // empty: sessions of all agents
 }
 
 // check says what is wrong with an endpoint.
@@ -38,27 +39,27 @@ func (e *Endpoint) check() error {
 		return named(err)
 	}
 	for _, event := range e.Events {
-		if !slices.Contains(Events(), event) {
-			return named(wrong("", "there is no event %q; the events are %v", event, Events()))
+		if !slices.Contains(endpoint.Events(), event) {
+			return named(wrong("", "there is no event %q; the events are %v", event, endpoint.Events()))
 		}
 	}
 	return nil
 }
 
 // wants reports whether an endpoint is told of an event of an agent's session.
-func (e *Endpoint) wants(event Event, agent string) bool {
+func (e *Endpoint) wants(event endpoint.Event, agent string) bool {
 	return (len(e.Events) == 0 || slices.Contains(e.Events, event)) && (len(e.Agents) == 0 || slices.Contains(e.Agents, agent))
 }
 
 // Pending is an event that an endpoint has not taken yet.
 type Pending struct {
-	Event    Event     `json:"event"`
-	Session  stint.ID  `json:"session"`
-	Seq      stint.Seq `json:"seq"`
-	Attempts int       `json:"attempts"`
-	Since    time.Time `json:"since"` // the first attempt
-	Next     time.Time `json:"next"`
-	Error    string    `json:"error"` // of the newest attempt
+	Event    endpoint.Event `json:"event"`
+	Session  stint.ID       `json:"session"`
+	Seq      stint.Seq      `json:"seq"`
+	Attempts int            `json:"attempts"`
+	Since    time.Time      `json:"since"` // the first attempt
+	Next     time.Time      `json:"next"`
+	Error    string         `json:"error"` // of the newest attempt
 }
 
 // Parked says who paused an endpoint, when and why.

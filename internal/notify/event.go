@@ -7,30 +7,10 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/endpoint"
 	"github.com/stint-dev/stint/internal/ident"
 	"github.com/stint-dev/stint/journal"
 )
-
-// Event is what an endpoint is told of, and the type of what it gets.
-type Event string
-
-// The events.
-const (
-	Created Event = "session.created"
-	Waiting Event = "session.waiting" // for a person, but for an approval: that is Asked
-	Asked   Event = "approval.requested"
-	Ended   Event = "session.ended" // completed, stopped or canceled
-	Failed  Event = "session.failed"
-)
-
-// What is told without being listed: whoever is told of the one before may get it.
-const (
-	Reminder Event = "session.reminder" // it still waits for the same
-	Sample   Event = "stint.sample"     // somebody tries whether a channel works; nothing happened
-)
-
-// Events lists all events.
-func Events() []Event { return []Event{Created, Waiting, Asked, Ended, Failed} }
 
 // kinds are the entries that may be events.
 func kinds() []stint.Kind {
@@ -39,7 +19,7 @@ func kinds() []stint.Kind {
 
 // happened is what an entry tells of; nil: nothing that anybody is told of.
 type happened struct {
-	event    Event
+	event    endpoint.Event
 	status   stint.Status
 	reason   string
 	wait     *stint.Wait
@@ -58,7 +38,7 @@ type Question struct {
 func read(e *stint.Entry) (*happened, error) {
 	switch e.Kind {
 	case stint.SessionCreated:
-		return &happened{event: Created, status: stint.Pending}, nil
+		return &happened{event: endpoint.Created, status: stint.Pending}, nil
 	case stint.SessionWaiting:
 		d, err := journal.Decode[journal.Parked](e)
 		if err != nil {
@@ -66,7 +46,7 @@ func read(e *stint.Entry) (*happened, error) {
 		}
 		switch w := d.Waiting; w.For {
 		case stint.ForMessage, stint.ForBudget, stint.ForDoubt, stint.ForHealth, stint.ForOperator:
-			return &happened{event: Waiting, status: stint.Waiting, wait: &w}, nil
+			return &happened{event: endpoint.Waiting, status: stint.Waiting, wait: &w}, nil
 		case stint.ForApproval, stint.ForTime, stint.ForChild, stint.ForRetry: // told of already, or nobody's move
 		}
 	case stint.ApprovalRequested:
@@ -74,15 +54,15 @@ func read(e *stint.Entry) (*happened, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &happened{event: Asked, status: stint.Waiting, approval: &Question{ident.ApprovalID(e.Session, e.Seq), d.Name, d.Text, d.Why}}, nil
+		return &happened{event: endpoint.Asked, status: stint.Waiting, approval: &Question{ident.ApprovalID(e.Session, e.Seq), d.Name, d.Text, d.Why}}, nil
 	case stint.SessionEnded:
 		d, err := journal.Decode[journal.Ended](e)
 		if err != nil {
 			return nil, err
 		}
-		event := Ended
+		event := endpoint.Ended
 		if d.Outcome == stint.Failed {
-			event = Failed
+			event = endpoint.Failed
 		}
 		return &happened{event: event, status: cmp.Or(d.Outcome, stint.Completed), reason: d.Reason}, nil
 	}
@@ -95,9 +75,9 @@ func eventID(session stint.ID, seq stint.Seq) string { return fmt.Sprintf("evt_%
 // Message is what is told. All of it follows from the entry and from what never changes of
 // its session, so that it is the same whenever it is sent.
 type Message struct {
-	Type Event     `json:"type"`
-	At   time.Time `json:"timestamp"`
-	Data Data      `json:"data"`
+	Type endpoint.Event `json:"type"`
+	At   time.Time      `json:"timestamp"`
+	Data Data           `json:"data"`
 }
 
 // Data is what a message says of the session.

@@ -16,17 +16,18 @@ import (
 )
 
 // Exec is a channel that starts a program, which gets the message as JSON on its input, and
-// nobody's environment but a few plain variables, Env, Secrets, and STINT_NOTIFICATION, which
+// nobody's environment but a few plain variables, Env, and STINT_NOTIFICATION, which
 // is the notification's id. It has taken the message when it ends with 0. With 75, which is
 // EX_TEMPFAIL of sysexits.h, and when its time is up, it gets the message again; any other
 // end is a refusal for good. The first line of what it prints says why. It is gone, with
 // all that it started, when Send returns.
 type Exec struct {
-	Command []string // the program and its arguments; no shell reads it
-	Dir     string   // where it runs, and where a relative name of it begins
-	Env     map[string]string
-	Secrets func() (map[string]string, error) // variables that nobody else may see, read for each attempt; nil: none
-	Timeout time.Duration                     // 0: 30 s
+	Command []string      // the program and its arguments; no shell reads it
+	Dir     string        // where it runs, and where a relative name of it begins
+	Timeout time.Duration // 0: 30 s
+	// Env is variables of the program, those first that nobody else may see; read for each
+	// attempt. nil: there are none.
+	Env func() (secrets, plain map[string]string, err error)
 }
 
 var _ Channel = (*Exec)(nil)
@@ -51,15 +52,14 @@ func (x *Exec) Check() error {
 // Send starts the program. One that cannot be started is tried again: nothing is lost over
 // a program that is being replaced.
 func (x *Exec) Send(ctx context.Context, n *Notification) (Answer, error) {
-	env, secrets := maps.Clone(x.Env), map[string]string(nil)
-	if env == nil {
-		env = map[string]string{}
-	}
-	if x.Secrets != nil {
+	env, secrets := map[string]string{}, map[string]string(nil)
+	if x.Env != nil {
+		var plain map[string]string
 		var err error
-		if secrets, err = x.Secrets(); err != nil {
+		if secrets, plain, err = x.Env(); err != nil {
 			return Answer{}, errors.New("a secret of its environment cannot be read")
 		}
+		maps.Copy(env, plain)
 		maps.Copy(env, secrets)
 	}
 	env["STINT_NOTIFICATION"] = n.ID

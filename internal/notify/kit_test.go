@@ -16,6 +16,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/endpoint"
 	"github.com/stint-dev/stint/internal/hook"
 	"github.com/stint-dev/stint/internal/notify"
 	"github.com/stint-dev/stint/store/mem"
@@ -73,7 +74,7 @@ type got struct {
 	body    string
 	ctx     context.Context
 	id      string
-	Type    notify.Event
+	Type    endpoint.Event
 	Data    struct {
 		Session  stint.ID
 		Seq      int

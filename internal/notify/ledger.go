@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/endpoint"
 	"github.com/stint-dev/stint/internal/ident"
 )
 
@@ -33,16 +34,16 @@ func (r Result) Lost() bool { return r == GivenUp || r == Refused }
 
 // Sent is a line of an endpoint's ledger.
 type Sent struct {
-	ID       string    `json:"id"` // of the event; also the request's webhook-id
-	Line     string    `json:"line"`
-	Endpoint string    `json:"endpoint"`
-	Event    Event     `json:"event"`
-	Session  stint.ID  `json:"session"`
-	At       time.Time `json:"at"`
-	Result   Result    `json:"result"`
-	Attempts int       `json:"attempts"`
-	Status   int       `json:"status,omitempty"` // of the newest attempt, of HTTP or SMTP, or an exit code; 0: there was none
-	Error    string    `json:"error,omitempty"`  // why not; of one that was taken, what was said to it
+	ID       string         `json:"id"` // of the event; also the request's webhook-id
+	Line     string         `json:"line"`
+	Endpoint string         `json:"endpoint"`
+	Event    endpoint.Event `json:"event"`
+	Session  stint.ID       `json:"session"`
+	At       time.Time      `json:"at"`
+	Result   Result         `json:"result"`
+	Attempts int            `json:"attempts"`
+	Status   int            `json:"status,omitempty"` // of the newest attempt, of HTTP or SMTP, or an exit code; 0: there was none
+	Error    string         `json:"error,omitempty"`  // why not; of one that was taken, what was said to it
 }
 
 // line is the ledger's line of s. Its name is its own: an event may be sent again after a

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/endpoint"
 	"github.com/stint-dev/stint/internal/term"
 )
 
@@ -66,13 +67,13 @@ func said(s string) string { return term.Cut(term.Line(strings.TrimSpace(s)), 30
 func does(m *Message) string {
 	d := &m.Data
 	switch {
-	case m.Type == Sample:
+	case m.Type == endpoint.Sample:
 		return "is a sample: nothing happened"
 	case d.Approval != nil:
 		return "asks for a decision: " + said(d.Approval.Text)
 	case d.Waiting != nil:
 		still := "waits for "
-		if m.Type == Reminder {
+		if m.Type == endpoint.Reminder {
 			still = "still waits for "
 		}
 		what := map[stint.WaitFor]string{
@@ -85,7 +86,7 @@ func does(m *Message) string {
 		return still + what
 	case d.Reason != "":
 		return string(d.Status) + ": " + said(d.Reason)
-	case m.Type == Created:
+	case m.Type == endpoint.Created:
 		return "has begun"
 	}
 	return string(d.Status)
@@ -140,7 +141,7 @@ func commands(m *Message) []string {
 		approval = d.Waiting.Approval
 	}
 	switch {
-	case m.Type == Sample || m.Type == Created:
+	case m.Type == endpoint.Sample || m.Type == endpoint.Created:
 		return nil
 	case approval != "":
 		return []string{"stint approve " + approval, "stint deny " + approval}

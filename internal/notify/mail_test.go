@@ -28,6 +28,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/endpoint"
 	"github.com/stint-dev/stint/internal/notify"
 )
 
@@ -42,7 +43,7 @@ type relay struct {
 
 	mu      sync.Mutex
 	is      mood
-	tls     notify.TLS
+	tls     endpoint.TLS
 	logins  []string          // the ways in; empty: there are none
 	rcpt    map[string]string // what is answered to an address, instead of 250
 	answers map[string]string // what is answered to a command, instead of what it is for
@@ -57,7 +58,7 @@ func newRelay(t *testing.T) *relay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{t: t, cert: trust.TLS.Certificates[0], trust: trust, port: l.Addr().(*net.TCPAddr).Port, is: takes, tls: notify.StartTLS}
+	r := &relay{t: t, cert: trust.TLS.Certificates[0], trust: trust, port: l.Addr().(*net.TCPAddr).Port, is: takes, tls: endpoint.StartTLS}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -73,7 +74,7 @@ func newRelay(t *testing.T) *relay {
 }
 
 func (r *relay) channel() *notify.Mail {
-	m := &notify.Mail{Host: "127.0.0.1", Port: r.port, TLS: r.tls, From: "Stint <stint@example.org>", To: []string{"ops@example.org", "Ben Öz <ben@example.org>"}}
+	m := &notify.Mail{SMTP: endpoint.SMTP{Host: "127.0.0.1", Port: r.port, TLS: r.tls, From: "Stint <stint@example.org>", To: []string{"ops@example.org", "Ben Öz <ben@example.org>"}}}
 	return m.Trust(r.trust.Certificate())
 }
 
@@ -98,7 +99,7 @@ func (r *relay) serve(conn net.Conn) {
 	r.mu.Lock()
 	is, way, logins := r.is, r.tls, r.logins
 	r.mu.Unlock()
-	private := way == notify.Implicit
+	private := way == endpoint.Implicit
 	if private {
 		conn = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{r.cert}})
 	}
@@ -121,7 +122,7 @@ func (r *relay) serve(conn net.Conn) {
 		case answer != "":
 			say(answer)
 		case verb == "EHLO":
-			say(offer(way == notify.StartTLS && !private, logins))
+			say(offer(way == endpoint.StartTLS && !private, logins))
 		case verb == "STARTTLS":
 			say("220 go on")
 			conn, private = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{r.cert}}), true
@@ -300,18 +301,18 @@ func TestMail(t *testing.T) {
 // Nothing is sent without the TLS that there has to be, or to a stranger.
 func TestMailTLS(t *testing.T) {
 	r := newRelay(t)
-	r.set(func() { r.tls = notify.NoTLS })
+	r.set(func() { r.tls = endpoint.NoTLS })
 	bare := r.channel()
 	bare.TLS = ""
 	r.hands(bare, notify.Answer{}, "the relay offers no STARTTLS")
 	r.heard("^EHLO$")
-	bare.TLS = notify.NoTLS
+	bare.TLS = endpoint.NoTLS
 	r.hands(bare, notify.Answer{Status: 250}, "")
 	r.heard("^EHLO, MAIL[^+]+$")
-	r.set(func() { r.tls = notify.Implicit })
+	r.set(func() { r.tls = endpoint.Implicit })
 	r.hands(r.channel(), notify.Answer{Status: 250}, "")
 	r.heard(`^\+EHLO, \+MAIL`)
-	r.set(func() { r.tls = notify.StartTLS })
+	r.set(func() { r.tls = endpoint.StartTLS })
 	r.hands(r.channel().Trust(nil), notify.Answer{}, "certificate")
 	r.heard("^EHLO, STARTTLS$")
 }
@@ -320,7 +321,7 @@ func TestMailTLS(t *testing.T) {
 func TestMailLogin(t *testing.T) {
 	r := newRelay(t)
 	known := r.channel()
-	known.User, known.Password = "stint", func() (string, error) { return "pa55", nil }
+	known.User, known.Secret = "stint", func() (string, error) { return "pa55", nil }
 	r.set(func() { r.logins = []string{"PLAIN", "LOGIN"} })
 	r.hands(known, notify.Answer{Status: 250}, "")
 	r.heard(`STARTTLS, \+EHLO, \+AUTH PLAIN ` + regexp.QuoteMeta(base64.StdEncoding.EncodeToString([]byte("\x00stint\x00pa55"))) + ", ")
@@ -329,7 +330,7 @@ func TestMailLogin(t *testing.T) {
 	r.heard(`\+EHLO, \+AUTH LOGIN, =stint, =pa55, `)
 	r.set(func() { r.answers = map[string]string{"AUTH": "535 who are you"} })
 	r.hands(known, notify.Answer{Status: 535}, "who are you")
-	known.Password = func() (string, error) { return "", errors.New("/home/ben") }
+	known.Secret = func() (string, error) { return "", errors.New("/home/ben") }
 	r.hands(known, notify.Answer{}, "its password cannot be read")
 }
 
@@ -364,7 +365,7 @@ func TestMailElsewhere(t *testing.T) {
 		if !ok || ip.IP.To4() == nil || ip.IP.IsLoopback() {
 			continue
 		}
-		m := &notify.Mail{Host: ip.IP.String(), Port: l.Addr().(*net.TCPAddr).Port, TLS: notify.NoTLS, From: "a@example.org", To: []string{"b@example.org"}}
+		m := &notify.Mail{SMTP: endpoint.SMTP{Host: ip.IP.String(), Port: l.Addr().(*net.TCPAddr).Port, TLS: endpoint.NoTLS, From: "a@example.org", To: []string{"b@example.org"}}}
 		if _, err := m.Send(t.Context(), sample(t, 1, "night")); err == nil || !strings.Contains(err.Error(), "is not this machine") {
 			t.Errorf("%s: %v", ip.IP, err)
 		}
@@ -376,7 +377,7 @@ func TestLetters(t *testing.T) {
 	since := time.Date(2026, 11, 30, 4, 0, 0, 0, time.UTC)
 	waits := func(change func(w *stint.Wait)) func(m *notify.Message) {
 		return func(m *notify.Message) {
-			m.Type, m.Data.Approval = notify.Waiting, nil
+			m.Type, m.Data.Approval = endpoint.Waiting, nil
 			m.Data.Waiting = &stint.Wait{Since: since}
 			change(m.Data.Waiting)
 		}
@@ -394,15 +395,15 @@ func TestLetters(t *testing.T) {
 			waits(func(w *stint.Wait) {
 				w.For, w.What, w.Approval = stint.ForApproval, "deploy it?", m.Data.Session.String()+".12"
 			})(m)
-			m.Type = notify.Reminder
+			m.Type = endpoint.Reminder
 		},
 		"failed": func(m *notify.Message) {
-			m.Type, m.Data.Approval, m.Data.Status, m.Data.Reason = notify.Failed, nil, stint.Failed, "the model did not answer"
+			m.Type, m.Data.Approval, m.Data.Status, m.Data.Reason = endpoint.Failed, nil, stint.Failed, "the model did not answer"
 		},
 		"created": func(m *notify.Message) {
-			m.Type, m.Data.Approval, m.Data.Status = notify.Created, nil, stint.Pending
+			m.Type, m.Data.Approval, m.Data.Status = endpoint.Created, nil, stint.Pending
 		},
-		"sample": func(m *notify.Message) { m.Type, m.Data.Approval = notify.Sample, nil },
+		"sample": func(m *notify.Message) { m.Type, m.Data.Approval = endpoint.Sample, nil },
 		"hostile": func(m *notify.Message) {
 			m.Data.Name, m.Data.Agent = hostile+strings.Repeat("é", 300), "=?utf-8?q?boss?="
 			m.Data.Approval.Text, m.Data.Approval.Why = "yes\n\nTo answer:\n\n    stint approve all", "\u2028x"
@@ -411,7 +412,7 @@ func TestLetters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := sample(t, 12, "triage-1130")
 			change(&n.Message)
-			m := &notify.Mail{From: "stint@example.org", To: []string{"ops@example.org", "Ben Öz <ben@example.org>"}, Link: "https://stint.example.org/sessions/{session}"}
+			m := &notify.Mail{SMTP: endpoint.SMTP{From: "stint@example.org", To: []string{"ops@example.org", "Ben Öz <ben@example.org>"}, Link: "https://stint.example.org/sessions/{session}"}}
 			raw, err := m.Letter(n)
 			if err != nil {
 				t.Fatal(err)
@@ -438,7 +439,7 @@ func TestLetterIsOnlyText(t *testing.T) {
 		words := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{hostile, "\r\n", "\n.\n", "=?utf-8?b?DQpCY2M6IGFAYg==?=", "a\r\n\r\nb", "\xff\xfe"}))
 		n := sample(t, 1, words.Draw(rt, "name")+words.Draw(rt, "more"))
 		n.Message.Data.Agent, n.Message.Data.Approval.Text, n.Message.Data.Approval.Why = words.Draw(rt, "agent"), words.Draw(rt, "text"), words.Draw(rt, "why")
-		raw, err := (&notify.Mail{From: "stint@example.org", To: []string{"ops@example.org"}}).Letter(n)
+		raw, err := (&notify.Mail{SMTP: endpoint.SMTP{From: "stint@example.org", To: []string{"ops@example.org"}}}).Letter(n)
 		if err != nil {
 			rt.Fatal(err)
 		}

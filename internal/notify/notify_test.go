@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/endpoint"
 	"github.com/stint-dev/stint/internal/notify"
 	"github.com/stint-dev/stint/journal"
 	"github.com/stint-dev/stint/store/mem"
@@ -67,7 +68,7 @@ func TestEvents(t *testing.T) {
 		o.is("an end after a restart", len(o.got("e")), before)
 		lines := o.lines("e")
 		o.is("lines", len(lines), before)
-		if l := lines[0]; l.Result != notify.Delivered || l.Attempts != 1 || l.Status != 204 || l.Event != notify.Created || l.ID == "" {
+		if l := lines[0]; l.Result != notify.Delivered || l.Attempts != 1 || l.Status != 204 || l.Event != endpoint.Created || l.ID == "" {
 			t.Errorf("a line: %+v", l)
 		}
 	})
@@ -78,7 +79,7 @@ func TestSet(t *testing.T) {
 	inBubble(t, func(t *testing.T, o *office) {
 		o.start("early", "wait")
 		o.after(time.Minute)
-		ends := o.endpoint("ends", func(e *notify.Endpoint) { e.Events = []notify.Event{notify.Ended} })
+		ends := o.endpoint("ends", func(e *notify.Endpoint) { e.Events = []endpoint.Event{endpoint.Ended} })
 		other := o.endpoint("other", func(e *notify.Endpoint) { e.Agents = []string{"b"} })
 		if err := o.n.Set(t.Context(), []notify.Endpoint{o.endpoint("e"), ends, other}); err != nil {
 			t.Fatal(err)
@@ -99,7 +100,7 @@ func TestSet(t *testing.T) {
 			"no name": func(e *notify.Endpoint) { e.Name = "" }, "no URL": webhook(func(w *notify.Webhook) { w.URL = "example.org" }), "http": webhook(func(w *notify.Webhook) { w.URL = "http://example.org" }),
 			"a scheme":   webhook(func(w *notify.Webhook) { w.URL, w.AllowPrivate = "ftp://example.org", true }),
 			"a password": webhook(func(w *notify.Webhook) { w.URL = "https://a:b@example.org" }),
-			"no secret":  webhook(func(w *notify.Webhook) { w.Secrets = nil }), "no channel": func(e *notify.Endpoint) { e.Channel = nil }, "no such event": func(e *notify.Endpoint) { e.Events = []notify.Event{"session.began"} },
+			"no secret":  webhook(func(w *notify.Webhook) { w.Secrets = nil }), "no channel": func(e *notify.Endpoint) { e.Channel = nil }, "no such event": func(e *notify.Endpoint) { e.Events = []endpoint.Event{"session.began"} },
 		} {
 			if err := o.n.Set(t.Context(), []notify.Endpoint{o.endpoint("bad", change)}); stint.CodeOf(err) != stint.Invalid {
 				t.Errorf("%s: %v", what, err)
@@ -272,7 +273,7 @@ func TestPaused(t *testing.T) {
 		o.after(time.Hour)
 		told := map[stint.ID]bool{}
 		for _, l := range o.lines("e") {
-			if l.Event == notify.Created && l.Result == notify.Delivered {
+			if l.Event == endpoint.Created && l.Result == notify.Delivered {
 				told[l.Session] = true
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/endpoint"
 	"github.com/stint-dev/stint/internal/faultpoint"
 )
 
@@ -215,7 +216,7 @@ func (s *sender) meant(ctx context.Context, e *stint.Entry) (*happened, stint.Ro
 	if err != nil || !s.wants(what.event, row.Session.Agent.Name) {
 		return nil, row, err
 	}
-	if what.event == Ended || what.event == Failed { // after a restart nobody is told of the end again
+	if what.event == endpoint.Ended || what.event == endpoint.Failed { // after a restart nobody is told of the end again
 		before, err := s.n.source.Entries(ctx, stint.Range{Session: e.Session, Until: e.Seq - 1, Kinds: []stint.Kind{stint.SessionEnded}, Limit: 1})
 		if err != nil || len(before) > 0 {
 			return nil, row, err

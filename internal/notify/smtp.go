@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stint-dev/stint/internal/endpoint"
 	"github.com/stint-dev/stint/internal/safedial"
 )
 
@@ -25,31 +26,14 @@ import (
 // is a refusal for good; with 4xx, and when something is wrong between the relay and stint,
 // whatever the code, the same mail is sent again, under the same Message-ID.
 type Mail struct {
-	Host string // of the relay, which may have any address: nobody but the configuration names it
-	Port int    // 0: 587, or 465 with [Implicit]
-	TLS  TLS    // empty: [StartTLS]
+	endpoint.SMTP
 
-	User     string                 // empty: no login
-	Password func() (string, error) // read for each attempt
-
-	From string   // an address, with or without a name
-	To   []string // addresses; one mail goes to all of them
-	Link string   // of a session, with {session} for its id; empty: there is none
+	Secret func() (string, error) // the password, read for each attempt; nil without a user
 
 	roots *x509.CertPool // nil: those of the system
 }
 
 var _ Channel = (*Mail)(nil)
-
-// TLS is how a connection to a relay is kept private.
-type TLS string
-
-// The ways.
-const (
-	StartTLS TLS = "starttls" // from a command on, without which nothing is sent
-	Implicit TLS = "implicit" // from the first byte
-	NoTLS    TLS = "none"     // not at all, to this machine only
-)
 
 const (
 	// mailPatience is how long a relay may take for all of it.
@@ -67,9 +51,9 @@ func (m *Mail) Check() error {
 		return wrong("for example mail.example.org", "%q is no host", m.Host)
 	case m.Port < 0 || m.Port > 65535:
 		return wrong("leave it out for the usual one", "there is no port %d", m.Port)
-	case m.TLS != "" && m.TLS != StartTLS && m.TLS != Implicit && m.TLS != NoTLS:
+	case m.TLS != "" && m.TLS != endpoint.StartTLS && m.TLS != endpoint.Implicit && m.TLS != endpoint.NoTLS:
 		return wrong("leave it out for starttls", "there is no TLS %q", m.TLS)
-	case m.User != "" && m.Password == nil:
+	case m.User != "" && m.Secret == nil:
 		return wrong("give the password as a reference", "there is a user without a password")
 	case strings.ContainsAny(m.User, "\x00\r\n"):
 		return wrong("a user is one line", "the user cannot be sent")
@@ -114,7 +98,7 @@ func (m *Mail) Send(ctx context.Context, n *Notification) (Answer, error) {
 // dial connects to the relay. Without TLS it has to be this machine, whatever its name says.
 func (m *Mail) dial(ctx context.Context) (net.Conn, error) {
 	port := cmp.Or(m.Port, submission)
-	if m.Port == 0 && m.TLS == Implicit {
+	if m.Port == 0 && m.TLS == endpoint.Implicit {
 		port = submissions
 	}
 	policy := safedial.Policy{Allow: []string{m.Host}}
@@ -123,15 +107,15 @@ func (m *Mail) dial(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	switch m.TLS {
-	case NoTLS:
+	case endpoint.NoTLS:
 		at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 		if err != nil || !at.Addr().Unmap().IsLoopback() {
 			_ = conn.Close()
 			return nil, fmt.Errorf("%s is not this machine, and without TLS all can be read on its way", m.Host)
 		}
-	case Implicit:
+	case endpoint.Implicit:
 		conn = tls.Client(conn, m.tls())
-	case StartTLS:
+	case endpoint.StartTLS:
 	}
 	return conn, nil
 }
@@ -149,7 +133,7 @@ func (m *Mail) greet(conn net.Conn) (*smtp.Client, error) {
 	if err := c.Hello(localName()); err != nil {
 		return nil, err
 	}
-	if m.TLS == "" || m.TLS == StartTLS {
+	if m.TLS == "" || m.TLS == endpoint.StartTLS {
 		if ok, _ := c.Extension("STARTTLS"); !ok {
 			return nil, errors.New("the relay offers no STARTTLS; tls: implicit is for one that begins with TLS")
 		}
@@ -160,7 +144,7 @@ func (m *Mail) greet(conn net.Conn) (*smtp.Client, error) {
 	if m.User == "" {
 		return c, nil
 	}
-	password, err := m.Password()
+	password, err := m.Secret()
 	if err != nil {
 		return nil, errors.New("its password cannot be read")
 	}
