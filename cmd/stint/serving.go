@@ -17,6 +17,7 @@ import (
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/control"
+	"github.com/stint-dev/stint/internal/endpoint"
 	"github.com/stint-dev/stint/internal/gate"
 	"github.com/stint-dev/stint/internal/notify"
 	"github.com/stint-dev/stint/internal/trigger"
@@ -87,6 +88,9 @@ func (p *applied) items() map[string]string {
 	}
 	for name, e := range p.file.Notify {
 		say("notify."+name, e)
+	}
+	if q := p.file.Quiet; q != (endpoint.Quiet{}) {
+		say("quiet", q)
 	}
 	for key, err := range p.bad {
 		out[key] = "cannot be used: " + err.Error()
@@ -181,7 +185,11 @@ func (p *applied) endpoints(w *wiring) []notify.Endpoint {
 	var all []notify.Endpoint
 	for _, name := range slices.Sorted(maps.Keys(p.file.Notify)) {
 		c := p.file.Notify[name]
-		all = append(all, notify.Endpoint{Name: name, Channel: w.channel(&c, filepath.Dir(p.file.Path)), Events: c.Events, Agents: c.Agents})
+		e := notify.Endpoint{Name: name, Channel: w.channel(&c, filepath.Dir(p.file.Path)), Events: c.Events, Agents: c.Agents, Remind: c.Remind}
+		if !c.Urgent {
+			e.Quiet = p.file.Quiet
+		}
+		all = append(all, e)
 	}
 	return all
 }

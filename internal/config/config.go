@@ -38,6 +38,8 @@ type File struct {
 	Notify      map[string]endpoint.Definition // by name; may be empty
 	Policy      []policy.Rule                  // that each of the agents has behind its own
 
+	Quiet endpoint.Quiet // when only urgent endpoints are told; zero: never
+
 	providers map[string]Provider // with those that are built in, by name
 }
 

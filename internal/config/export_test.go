@@ -33,6 +33,7 @@ func KnownKeys() map[string][]string {
 		"endpoint":   keys(d.endpointMembers(&endpoint.Definition{}, nil)),
 		"notifyExec": keys(d.notifyExecMembers(&endpoint.Exec{})),
 		"notifySMTP": keys(d.notifySMTPMembers(&endpoint.SMTP{})),
+		"quiet":      keys(d.quietMembers(&endpoint.Quiet{})),
 		"when":       keys(d.whenMembers(&When{})),
 		"policy":     keys(d.policyMembers(&policy.Rule{})),
 		"preset":     keys(d.presetMembers(nil)),

@@ -1,11 +1,14 @@
 package config
 
 import (
+	"fmt"
 	"net/mail"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/stint-dev/stint/cron"
 	"github.com/stint-dev/stint/internal/endpoint"
 )
 
@@ -47,6 +50,15 @@ func (d *decoder) endpoint(key, n *node, path string, f *File) endpoint.Definiti
 			d.fail(key, path, "the key secret is missing", "add secret: env:NAME; the value is whsec_ and base64, with which the receiver verifies what comes")
 		}
 	}
+	waits := len(e.Events) == 0 || slices.ContainsFunc(e.Events, func(is endpoint.Event) bool {
+		return is == endpoint.NeedsYou || is == endpoint.Waiting || is == endpoint.Asked
+	})
+	switch {
+	case given["remind"] == nil && slices.Contains(e.Events, endpoint.NeedsYou):
+		e.Remind = endpoint.DefaultRemind()
+	case given["remind"] != nil && !waits && !e.Remind.Never():
+		d.fail(given["remind"], join(path, "remind"), "it is not told of what waits, and so it cannot be reminded", "add needs-you to events")
+	}
 	return e
 }
 
@@ -82,6 +94,8 @@ func (d *decoder) endpointMembers(e *endpoint.Definition, f *File) []member {
 				e.Events = append(e.Events, endpoint.Event(s))
 			}
 		}},
+		{"remind", func(n *node, path string) { d.notifyRemind(n, path, &e.Remind) }},
+		{"urgent", func(n *node, path string) { d.truth(n, path, &e.Urgent) }},
 		{"agents", func(n *node, path string) {
 			d.names(n, path, "names of agents", &e.Agents, func(s string) string {
 				if _, err := f.Agent(s); err != nil {
@@ -91,6 +105,84 @@ func (d *decoder) endpointMembers(e *endpoint.Definition, f *File) []member {
 			})
 		}},
 	}
+}
+
+// notifyRemind reads when somebody is told again.
+func (d *decoder) notifyRemind(n *node, path string, r *endpoint.Remind) {
+	const what = "never, or a list of durations such as [15m, 1h, daily]"
+	if n.shape == text && n.text == "never" {
+		*r = endpoint.Remind{}
+		return
+	}
+	if n.shape != list || len(n.items) == 0 || len(n.items) > 20 {
+		d.expected(n, path, what, "", "each is a time since the wait began; daily, at the end, is each day from then on")
+		return
+	}
+	for i, item := range n.items {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if item.shape == text && item.text == "daily" {
+			if r.Daily = true; i < len(n.items)-1 {
+				d.fail(item, at, "nothing comes after daily", "put it at the end")
+			}
+			continue
+		}
+		var after time.Duration
+		d.duration(item, at, &after, false)
+		switch {
+		case after == 0: // said already
+		case after < time.Minute:
+			d.fail(item, at, "expected a minute at least", "")
+		case len(r.After) > 0 && after <= r.After[len(r.After)-1]:
+			d.fail(item, at, "it is not longer than the one before", "each is a time since the wait began")
+		default:
+			r.After = append(r.After, after)
+		}
+	}
+}
+
+// quiet reads the hours in which only urgent endpoints are told.
+func (d *decoder) quiet(n *node, path string, q *endpoint.Quiet) {
+	before := d.src.count()
+	given := d.sectionOr(n, path, "a mapping with the keys from, to and tz", d.quietMembers(q), func(key string) (why, hint string) {
+		if slices.Contains([]string{"zone", "timezone", "time_zone"}, strings.ToLower(key)) {
+			return "there is no such key here", "did you mean tz?"
+		}
+		return "", ""
+	})
+	if n.shape != mapping {
+		return
+	}
+	for _, name := range []string{"from", "to", "tz"} {
+		if given[name] == nil {
+			d.fail(n, path, "the key "+name+" is missing", `for example {from: "22:00", to: "07:00", tz: Europe/Berlin}`)
+		}
+	}
+	if q.Zone != "" {
+		if _, err := cron.Zone(q.Zone); err != nil {
+			d.remedy(given["tz"], join(path, "tz"), err)
+		}
+	}
+	if d.src.count() == before && q.From == q.To {
+		d.fail(given["to"], join(path, "to"), "it is the same as from", "leave quiet out, or give the hours in which it is quiet")
+	}
+}
+
+func (d *decoder) quietMembers(q *endpoint.Quiet) []member {
+	clock := func(name string, to *time.Duration) member {
+		return member{name, func(n *node, path string) {
+			at, err := time.Parse("15:04", n.text)
+			if n.shape != text || err != nil || len(n.text) != len("15:04") {
+				d.expected(n, path, `a time of day such as "22:00"`, "", "")
+				return
+			}
+			*to = time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute
+		}}
+	}
+	return []member{clock("from", &q.From), clock("to", &q.To), {"tz", func(n *node, path string) {
+		if s, ok := d.oneLine(n, path, "a time zone such as Europe/Berlin or UTC", 64); ok {
+			q.Zone = s
+		}
+	}}}
 }
 
 // notifyExec reads a program that is told.

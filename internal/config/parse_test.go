@@ -251,7 +251,7 @@ func TestExample(t *testing.T) {
 	for line := range strings.Lines(text) {
 		trimmed := strings.TrimLeft(line, " ")
 		rest, comment := strings.CutPrefix(trimmed, "# ")
-		key := regexp.MustCompile(`^(triage|reader|review|coder|store|concurrency|providers|hooks|schedules|notify|policy):`).MatchString(rest)
+		key := regexp.MustCompile(`^(triage|reader|review|coder|store|concurrency|providers|hooks|schedules|notify|policy|quiet):`).MatchString(rest)
 		if inside = comment && (key || inside && strings.HasPrefix(rest, "  ")); inside {
 			line = line[:len(line)-len(trimmed)] + rest
 		}
@@ -293,9 +293,9 @@ func TestExample(t *testing.T) {
 			}
 		}
 	}
-	for _, section := range []string{"endpoint", "notifyExec", "notifySMTP"} {
+	for _, section := range []string{"endpoint", "notifyExec", "notifySMTP", "quiet"} {
 		for _, key := range config.KnownKeys()[section] {
-			if _, below, _ := strings.Cut(text, "\n# notify:"); !strings.Contains(below, "     "+key+":") {
+			if _, below, _ := strings.Cut(text, "\n# notify:"); !regexp.MustCompile(`\b`+key+`: `).MatchString(below) && !strings.Contains(below, " "+key+":") {
 				t.Errorf("the endpoints of the example do not show %s", key)
 			}
 		}

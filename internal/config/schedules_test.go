@@ -50,6 +50,10 @@ func TestNotify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	page := &endpoint.Exec{Command: []string{"./page"}, Timeout: 30 * time.Second}
+	if want := (endpoint.Quiet{From: 22 * time.Hour, To: 7*time.Hour + 30*time.Minute, Zone: "Europe/Berlin"}); f.Quiet != want {
+		t.Errorf("got %+v, want %+v", f.Quiet, want)
+	}
 	want := map[string]endpoint.Definition{
 		"pager": {Name: "pager", URL: "https://example.com/stint?team=core", Secrets: []string{"env:NEW", "file:" + filepath.Join(dir, "old")},
 			Events: []endpoint.Event{"approval.requested", "session.waiting"}, Agents: []string{"triage"}},
@@ -58,7 +62,10 @@ func TestNotify(t *testing.T) {
 			Exec: &endpoint.Exec{Command: []string{"./tell", "ben"}, Env: map[string]string{"MODE": "loud", "TOKEN": "env:TOKEN"}, Timeout: 10 * time.Second}},
 		"ops": {Name: "ops", SMTP: &endpoint.SMTP{Host: "mail.example.com", Port: 2525, TLS: "implicit", User: "stint", Password: "file:" + filepath.Join(dir, "mail-password"),
 			From: "Stint <stint@example.com>", To: []string{"Ben <ben@example.com>", "ops@example.com"}, Link: "https://stint.example.com/sessions/{session}"}},
-		"near": {Name: "near", SMTP: &endpoint.SMTP{Host: "localhost", TLS: "none", From: "a@example.com", To: []string{"b@example.com"}}},
+		"night": {Name: "night", Exec: page, Events: []endpoint.Event{"bad-end", "needs-you"}, Remind: endpoint.DefaultRemind(), Urgent: true},
+		"once":  {Name: "once", Exec: page, Events: []endpoint.Event{"needs-you"}},
+		"often": {Name: "often", Exec: page, Remind: endpoint.Remind{After: []time.Duration{time.Minute, 90 * time.Minute}, Daily: true}},
+		"near":  {Name: "near", SMTP: &endpoint.SMTP{Host: "localhost", TLS: "none", From: "a@example.com", To: []string{"b@example.com"}}},
 	}
 	if !reflect.DeepEqual(f.Notify, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", f.Notify, want)

@@ -59,7 +59,7 @@ func TestSchemaKeys(t *testing.T) {
 		"content": second(def("content")),
 		"preset":  at(t, def("policies"), "items")["anyOf"].([]any)[0].(object),
 	}
-	for _, name := range append(config.KindNames(), "limits", "retry", "provider", "context", "rubric", "result", "execTool", "httpTool", "override", "hook", "hmac", "hookLimits", "schedule", "catchUp", "when", "endpoint", "policy", "notifyExec", "notifySMTP") {
+	for _, name := range append(config.KindNames(), "limits", "retry", "provider", "context", "rubric", "result", "execTool", "httpTool", "override", "hook", "hmac", "hookLimits", "schedule", "catchUp", "when", "endpoint", "policy", "notifyExec", "notifySMTP", "quiet") {
 		sections[name] = def(name)
 	}
 	known := config.KnownKeys()
@@ -182,7 +182,7 @@ func TestSchemaAgrees(t *testing.T) {
 		t.Errorf("the example: %s", why)
 	}
 	for _, name := range []string{"unknown-keys", "types", "types2", "null", "text", "list", "store-path", "store-postgres", "store-empty", "many", "windows",
-		"kinds", "kinds-keys-llm", "kinds-keys-other", "models", "providers", "references", "content", "schemas", "rubric-rules", "tools", "tools-mcp", "tools-exec", "tools-http", "overrides", "http-cli", "hooks", "hooks-list", "policy", "policy-places", "schedules", "schedules2", "notify", "notify-exec", "notify-smtp"} {
+		"kinds", "kinds-keys-llm", "kinds-keys-other", "models", "providers", "references", "content", "schemas", "rubric-rules", "tools", "tools-mcp", "tools-exec", "tools-http", "overrides", "http-cli", "hooks", "hooks-list", "policy", "policy-places", "schedules", "schedules2", "notify", "notify-exec", "notify-smtp", "notify-when"} {
 		if why := validate(files(t, "bad")[name]); why == "" {
 			t.Errorf("bad/%s: the schema takes it", name)
 		}

@@ -47,6 +47,7 @@ func (d *decoder) fileMembers(f *File) []member {
 		{"hooks", func(*node, string) {}},     // read after all else
 		{"schedules", func(*node, string) {}}, // the same
 		{"notify", func(*node, string) {}},    // the same
+		{"quiet", func(n *node, path string) { d.quiet(n, path, &f.Quiet) }},
 	}
 }
 

@@ -14,6 +14,8 @@ type Definition struct {
 	SMTP    *SMTP    `json:"smtp,omitempty"`
 	Events  []Event  `json:"events,omitempty"` // sorted; nil: all
 	Agents  []string `json:"agents,omitempty"` // sorted; nil: of all
+	Remind  Remind   `json:"remind,omitzero"`
+	Urgent  bool     `json:"urgent,omitempty"` // told in quiet hours too
 }
 
 // Exec is a program that is told.
@@ -57,6 +59,12 @@ const (
 	Failed  Event = "session.failed"
 )
 
+// Groups of events, by what they mean to people.
+const (
+	NeedsYou Event = "needs-you" // Asked, and Waiting where only a person's act helps, see [NeedsPerson]
+	BadEnd   Event = "bad-end"   // Failed, and Ended where it was stopped
+)
+
 // What is told without being listed: whoever is told of something else may get it.
 const (
 	Reminder Event = "session.reminder" // it still waits for the same
@@ -64,7 +72,7 @@ const (
 )
 
 // Events lists what an endpoint may be told of.
-func Events() []Event { return []Event{Created, Waiting, Asked, Ended, Failed} }
+func Events() []Event { return []Event{Created, Waiting, Asked, Ended, Failed, NeedsYou, BadEnd} }
 
 // DefaultExec is a program of which only the needful is said.
 func DefaultExec() Exec { return Exec{Timeout: 30 * time.Second} }

@@ -11,7 +11,7 @@ func notifyMutants() []mutant {
 			red:   by(pkg, "TestRetries|TestCrash"),
 		}, {
 			name: "notify-another-id", file: "internal/notify/sender.go",
-			edits: one("what.notification(of, e)\n\tif err != nil {\n\t\treturn err\n\t}", "what.notification(of, e)\n\tif err != nil {\n\t\treturn err\n\t}\n\tn.ID = fmt.Sprint(n.ID, \"_\", p.Attempts)"),
+			edits: one("what.notification(of, &p, at)\n\tif err != nil {\n\t\treturn err\n\t}", "what.notification(of, &p, at)\n\tif err != nil {\n\t\treturn err\n\t}\n\tn.ID = fmt.Sprint(n.ID, \"_\", p.Attempts)"),
 			why:   "whoever remembers ids does again what it did before",
 			red:   by(pkg, "TestEvents|TestRetries"),
 		}, {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/stint-dev/stint"
@@ -16,6 +17,8 @@ type Endpoint struct {
 	Channel Channel
 	Events  []endpoint.Event // empty: all
 	Agents  []string         // empty: sessions of all agents
+	Remind  endpoint.Remind  // of what a session still waits for; zero: not at all
+	Quiet   endpoint.Quiet   // hours in which nothing is sent; zero: there are none
 }
 
 // check says what is wrong with an endpoint.
@@ -46,9 +49,13 @@ func (e *Endpoint) check() error {
 	return nil
 }
 
-// wants reports whether an endpoint is told of an event of an agent's session.
-func (e *Endpoint) wants(event endpoint.Event, agent string) bool {
-	return (len(e.Events) == 0 || slices.Contains(e.Events, event)) && (len(e.Agents) == 0 || slices.Contains(e.Agents, agent))
+// wants reports whether an endpoint is told of what happened to an agent's session.
+func (e *Endpoint) wants(what *happened, agent string) bool {
+	wait := stint.WaitFor("")
+	if what.wait != nil {
+		wait = what.wait.For
+	}
+	return endpoint.Told(e.Events, what.event, what.status, wait) && (len(e.Agents) == 0 || slices.Contains(e.Agents, agent))
 }
 
 // Pending is an event that an endpoint has not taken yet.
@@ -60,6 +67,21 @@ type Pending struct {
 	Since    time.Time      `json:"since"` // the first attempt
 	Next     time.Time      `json:"next"`
 	Error    string         `json:"error"` // of the newest attempt
+
+	// Of a reminder: which one it is of the wait that began with Seq, from 1 on, when that
+	// was, and when it was due.
+	Nth     int       `json:"reminder,omitempty"`
+	Waiting time.Time `json:"waiting_since,omitzero"`
+	Due     time.Time `json:"due,omitzero"`
+}
+
+// id is that of the event: the same whenever it is sent.
+func (p *Pending) id() string {
+	id := eventID(p.Session, p.Seq)
+	if p.Nth > 0 {
+		id += "_r" + strconv.Itoa(p.Nth)
+	}
+	return id
 }
 
 // Parked says who paused an endpoint, when and why.
@@ -71,10 +93,12 @@ type Parked struct {
 
 // held is what the system journal knows of an endpoint.
 type held struct {
-	Cursor  string    `json:"cursor"` // all before it was taken, given up, or is pending
-	Pending []Pending `json:"pending,omitempty"`
-	Failing time.Time `json:"failing,omitzero"` // since when it took nothing
-	Paused  *Parked   `json:"paused,omitempty"`
+	Cursor string `json:"cursor"` // all before it was taken, given up, or is pending
+	// Reminded is until when all reminders that were due are taken, given up, or pending.
+	Reminded time.Time `json:"reminded,omitzero"`
+	Pending  []Pending `json:"pending,omitempty"`
+	Failing  time.Time `json:"failing,omitzero"` // since when it took nothing
+	Paused   *Parked   `json:"paused,omitempty"`
 }
 
 // Section is the part of the system journal's state that is of endpoints.

@@ -44,10 +44,8 @@ func read(e *stint.Entry) (*happened, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch w := d.Waiting; w.For {
-		case stint.ForMessage, stint.ForBudget, stint.ForDoubt, stint.ForHealth, stint.ForOperator:
+		if w := d.Waiting; w.For == stint.ForMessage || endpoint.NeedsPerson(w.For) { // else it is nobody's move
 			return &happened{event: endpoint.Waiting, status: stint.Waiting, wait: &w}, nil
-		case stint.ForApproval, stint.ForTime, stint.ForChild, stint.ForRetry: // told of already, or nobody's move
 		}
 	case stint.ApprovalRequested:
 		d, err := journal.Decode[journal.ApprovalRequested](e)
@@ -83,7 +81,7 @@ type Message struct {
 // Data is what a message says of the session.
 type Data struct {
 	Session  stint.ID          `json:"session"`
-	Seq      stint.Seq         `json:"seq"` // of the entry
+	Seq      stint.Seq         `json:"seq"` // of the entry; of a reminder, of that with which the wait began
 	Name     string            `json:"name"`
 	Agent    string            `json:"agent"`
 	Trigger  stint.Trigger     `json:"trigger"`
@@ -92,13 +90,14 @@ type Data struct {
 	Reason   string            `json:"reason,omitempty"`
 	Waiting  *stint.Wait       `json:"waiting,omitempty"`
 	Approval *Question         `json:"approval,omitempty"`
+	Reminder int               `json:"reminder,omitempty"` // which one it is of this wait, from 1 on
 }
 
-// notification is what is sent.
-func (h *happened) notification(s *stint.Session, e *stint.Entry) (*Notification, error) {
-	return newNotification(eventID(s.ID, e.Seq), Message{Type: h.event, At: e.At.UTC(), Data: Data{
-		Session: s.ID, Seq: e.Seq, Name: s.Name, Agent: s.Agent.Name, Trigger: s.Trigger, Labels: s.Labels,
-		Status: h.status, Reason: h.reason, Waiting: h.wait, Approval: h.approval,
+// notification is what is sent. at is when it happened.
+func (h *happened) notification(s *stint.Session, p *Pending, at time.Time) (*Notification, error) {
+	return newNotification(p.id(), Message{Type: h.event, At: at.UTC(), Data: Data{
+		Session: s.ID, Seq: p.Seq, Name: s.Name, Agent: s.Agent.Name, Trigger: s.Trigger, Labels: s.Labels,
+		Status: h.status, Reason: h.reason, Waiting: h.wait, Approval: h.approval, Reminder: p.Nth,
 	}})
 }
 

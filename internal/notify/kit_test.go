@@ -55,12 +55,15 @@ func (f *feeds) Feed(ctx context.Context, after string, limit int) (es []stint.E
 type office struct {
 	*testing.T
 
+	broken []string // endpoints of which the file says nothing that can be used
+
 	store *feeds
 	e     *engine.Engine
 	sys   *engine.System
 	n     *notify.Notifier
 	count int
 	close func()
+	die   func() // its system journal may be lost from now on
 
 	mu    sync.Mutex
 	peers map[string]func(got) (int, http.Header, error)
@@ -122,8 +125,10 @@ func (o *office) open(all ...notify.Endpoint) {
 	if err != nil {
 		o.Fatal(err)
 	}
+	var dead atomic.Bool
+	o.die = func() { dead.Store(true) }
 	sys, err := e.System(o.Context(), func(err error) {
-		if !o.store.cut.Load() {
+		if !dead.Load() {
 			o.Errorf("the system journal is lost: %v", err)
 		}
 	})
@@ -134,7 +139,7 @@ func (o *office) open(all ...notify.Endpoint) {
 	if err != nil {
 		o.Fatal(err)
 	}
-	if err := n.Set(o.Context(), all); err != nil {
+	if err := n.Set(o.Context(), all, o.broken...); err != nil {
 		o.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(o.Context())
@@ -155,6 +160,7 @@ func (o *office) open(all ...notify.Endpoint) {
 // crash ends the server as a power cut would, and starts the next one.
 func (o *office) crash(all ...notify.Endpoint) {
 	o.Helper()
+	o.die()
 	o.store.cut.Store(true)
 	o.close()
 	o.store.cut.Store(false)
@@ -274,6 +280,11 @@ func agents() []engine.Agent {
 			return stint.Next{}, stint.Fail(errors.New("it cannot be done"))
 		case "nap":
 			return stint.Next{Wait: &stint.Wait{For: stint.ForTime, Until: time.Now().Add(10_000 * time.Hour)}}, nil
+		case "broke", "stuck", "parked":
+			kind := map[string]stint.WaitFor{"broke": stint.ForBudget, "stuck": stint.ForHealth, "parked": stint.ForOperator}[word]
+			return stint.Next{Wait: &stint.Wait{For: kind, What: "it is " + word}}, nil
+		case "stop":
+			return stint.Next{End: &stint.End{Outcome: stint.Stopped, Reason: "loops"}}, nil
 		case "ask":
 			_, err := l.Do(ctx, stint.Step{Name: "deploy", Effect: stint.Once, Ask: "deploy it?", Why: "rule 7"}, func(context.Context, string) (stint.Result, error) { return stint.Result{}, nil })
 			return stint.Next{End: &stint.End{}}, err

@@ -26,6 +26,7 @@ const (
 	GivenUp   Result = "given_up"  // it did not, for about a day in which it took others
 	Refused   Result = "refused"   // it refused it for good
 	Gone      Result = "gone"      // its session was deleted meanwhile
+	Moot      Result = "moot"      // it was held back, and answered or told anew before it was sent
 )
 
 // Lost reports whether somebody was to be told and was not. The system journal has a note

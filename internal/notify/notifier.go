@@ -72,7 +72,7 @@ func New(system *engine.System, source Source, log *slog.Logger) (*Notifier, err
 		return nil, err
 	}
 	for name, is := range all {
-		n.senders[name] = &sender{n: n, Endpoint: Endpoint{Name: name}, held: is, kick: make(chan struct{}, 1)}
+		n.senders[name] = &sender{n: n, Endpoint: Endpoint{Name: name}, held: is, kick: make(chan struct{}, 1), late: map[stint.ID]time.Time{}}
 	}
 	return n, nil
 }
@@ -94,7 +94,7 @@ func (n *Notifier) Set(ctx context.Context, all []Endpoint, broken ...string) er
 	}
 	next := map[string]*sender{}
 	for _, e := range all {
-		s := &sender{n: n, Endpoint: e, kick: make(chan struct{}, 1)}
+		s := &sender{n: n, Endpoint: e, kick: make(chan struct{}, 1), late: map[stint.ID]time.Time{}}
 		s.held.Cursor = cursors[len(cursors)-1]
 		n.mu.Lock()
 		old := n.senders[e.Name]
@@ -102,6 +102,12 @@ func (n *Notifier) Set(ctx context.Context, all []Endpoint, broken ...string) er
 		if old != nil {
 			old.end()
 			s.held = old.held // nobody else has it any more
+		}
+		switch {
+		case e.Remind.Never():
+			s.held.Reminded = time.Time{}
+		case s.held.Reminded.IsZero():
+			s.held.Reminded = clock()
 		}
 		next[e.Name] = s
 	}

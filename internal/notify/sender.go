@@ -27,6 +27,10 @@ type sender struct {
 
 	entries []stint.Entry // of the feed, read and not dealt with
 	cursors []string      // behind each of them, and where to go on
+
+	owed bool                   // a reminder was sent that is not written down
+	due  time.Time              // no reminder is due before
+	late map[stint.ID]time.Time // when it was told of waits that were old by then
 }
 
 const (
@@ -87,6 +91,9 @@ func (s *sender) turn(ctx context.Context) (wait time.Duration, err error) {
 		return pollEvery, nil
 	}
 	now, wait := faultpoint.Now(), pollEvery
+	if end, quiet := s.Quiet.Until(now); quiet {
+		return min(end.Sub(now), pollEvery), nil // a clock may be set meanwhile
+	}
 	if i := soonest(is.Pending); i >= 0 && !is.Pending[i].Next.After(now) {
 		if err := s.again(ctx, is.Pending[i]); err != nil {
 			return 0, err
@@ -104,7 +111,12 @@ func (s *sender) turn(ctx context.Context) (wait time.Duration, err error) {
 	if more, err := s.next(ctx); more || err != nil {
 		return 0, err
 	}
-	return min(wait, pollEvery), nil
+	due, err := s.remind(ctx) // after all that is new, which it would repeat
+	if wait = min(wait, due); err != nil || wait <= 0 || !s.owed {
+		return wait, err
+	}
+	s.owed = false
+	return wait, s.n.flush(ctx) // before a crash has it sent again
 }
 
 // clock is the time as documents have it.
@@ -123,17 +135,24 @@ func soonest(all []Pending) int {
 
 // again sends a pending event once more.
 func (s *sender) again(ctx context.Context, p Pending) error {
+	row, err := s.n.source.Session(ctx, p.Session)
+	if err != nil {
+		if stint.CodeOf(err) == stint.NotFound {
+			s.settle(p, Gone, Answer{}, "", "")
+			return nil
+		}
+		return err
+	}
+	if p.Nth > 0 {
+		return s.repeat(ctx, p, &row)
+	}
 	es, err := s.n.source.Entries(ctx, stint.Range{Session: p.Session, After: p.Seq - 1, Until: p.Seq, Limit: 1})
 	if err != nil {
 		return err
 	}
-	row, err := s.n.source.Session(ctx, p.Session)
-	if len(es) == 0 || err != nil && stint.CodeOf(err) == stint.NotFound {
+	if len(es) == 0 {
 		s.settle(p, Gone, Answer{}, "", "")
 		return nil
-	}
-	if err != nil {
-		return err
 	}
 	what, err := read(&es[0])
 	if err != nil {
@@ -143,7 +162,7 @@ func (s *sender) again(ctx context.Context, p Pending) error {
 		s.settle(p, Gone, Answer{}, "", "")
 		return nil
 	}
-	return s.attempt(ctx, p, what, &row.Session, &es[0], "")
+	return s.attempt(ctx, p, what, &row.Session, es[0].At, "")
 }
 
 // next deals with the next entry of the feed, and reports whether there was one.
@@ -157,17 +176,31 @@ func (s *sender) next(ctx context.Context) (more bool, err error) {
 		return true, nil
 	}
 	e, cursor := &s.entries[0], s.cursors[0]
+	s.arm(e)
 	what, row, err := s.meant(ctx, e)
 	if err != nil {
 		return false, err
 	}
 	if what == nil {
 		s.pass(cursor)
-	} else if err := s.attempt(ctx, Pending{Event: what.event, Session: e.Session, Seq: e.Seq, Since: clock()}, what, &row.Session, e, cursor); err != nil {
+	} else if err := s.first(ctx, what, &row.Session, e, cursor); err != nil {
 		return false, err
 	}
 	s.entries, s.cursors = s.entries[1:], s.cursors[1:]
 	return true, nil
+}
+
+// first tells of an entry that is new.
+func (s *sender) first(ctx context.Context, what *happened, of *stint.Session, e *stint.Entry, cursor string) error {
+	p := Pending{Event: what.event, Session: e.Session, Seq: e.Seq, Since: clock()}
+	if _, held := s.Quiet.Until(e.At); held && !what.stands(of, e) {
+		s.settle(p, Moot, Answer{}, "it was over before the quiet hours were", cursor)
+		return nil
+	}
+	if s.old(e.At) {
+		s.late[e.Session] = p.Since
+	}
+	return s.attempt(ctx, p, what, of, e.At, cursor)
 }
 
 // read reads a page of the feed, and reports whether its place moved.
@@ -213,7 +246,7 @@ func (s *sender) meant(ctx context.Context, e *stint.Entry) (*happened, stint.Ro
 	if err != nil && stint.CodeOf(err) == stint.NotFound {
 		return nil, row, nil
 	}
-	if err != nil || !s.wants(what.event, row.Session.Agent.Name) {
+	if err != nil || !s.wants(what, row.Session.Agent.Name) {
 		return nil, row, err
 	}
 	if what.event == endpoint.Ended || what.event == endpoint.Failed { // after a restart nobody is told of the end again
@@ -225,10 +258,10 @@ func (s *sender) meant(ctx context.Context, e *stint.Entry) (*happened, stint.Ro
 	return what, row, nil
 }
 
-// attempt sends an event, and remembers what came of it. cursor is the place behind it, ""
-// for one that was pending. An error is none of the endpoint's.
-func (s *sender) attempt(ctx context.Context, p Pending, what *happened, of *stint.Session, e *stint.Entry, cursor string) error {
-	n, err := what.notification(of, e)
+// attempt sends an event, and remembers what came of it. at is when it happened, cursor the
+// place behind it, "" for one that was pending. An error is none of the endpoint's.
+func (s *sender) attempt(ctx context.Context, p Pending, what *happened, of *stint.Session, at time.Time, cursor string) error {
+	n, err := what.notification(of, &p, at)
 	if err != nil {
 		return err
 	}
@@ -259,7 +292,7 @@ func (s *sender) moveTo(cursor string) {
 
 // settle ends what is to be done about an event.
 func (s *sender) settle(p Pending, result Result, got Answer, why, cursor string) {
-	sent := Sent{ID: eventID(p.Session, p.Seq), Endpoint: s.Name, Event: p.Event, Session: p.Session, At: clock(),
+	sent := Sent{ID: p.id(), Endpoint: s.Name, Event: p.Event, Session: p.Session, At: clock(),
 		Result: result, Attempts: p.Attempts, Status: got.Status, Error: oneLine(why)}
 	s.n.mu.Lock()
 	defer s.n.mu.Unlock()
@@ -279,7 +312,7 @@ func (s *sender) settle(p Pending, result Result, got Answer, why, cursor string
 func others(all []Pending, p *Pending) []Pending {
 	var out []Pending // what a reader has is not changed
 	for i := range all {
-		if all[i].Session != p.Session || all[i].Seq != p.Seq {
+		if all[i].id() != p.id() {
 			out = append(out, all[i])
 		}
 	}
