@@ -25,6 +25,16 @@ func exactly(n int, what string) cobra.PositionalArgs {
 	}
 }
 
+// atMost refuses more arguments.
+func atMost(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return misused(cmd, "%s takes %s, or none for all", cmd.CommandPath(), what)
+		}
+		return nil
+	}
+}
+
 // atLeast refuses fewer arguments.
 func atLeast(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

@@ -19,6 +19,7 @@ func TestExamplesOfAServerRun(t *testing.T) {
   nightly: {agent: hello, cron: "0 3 * * *", zone: UTC}
 notify:
   pager: {url: "https://stint.invalid/x", secret: env:HOOK_SECRET}
+  desk: {exec: {command: ["true"]}}
 `)
 	d.put("issue.json", `{"action":"opened","issue":{"number":7,"title":"It"},"repository":{"full_name":"acme/api"}}`)
 	d.put("old.crontab", "0 6 * * 1-5 ./digest\n")

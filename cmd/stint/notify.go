@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,8 +21,8 @@ import (
 )
 
 func (a *app) notifyCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "notify", Short: "See endpoints that are told what happens, and let one that is paused go on"},
-		a.notifyListCommand(), a.notifyHistoryCommand(), a.notifyResumeCommand())
+	return group(&cobra.Command{Use: "notify", Short: "See endpoints that are told what happens, try one, and let one that is paused go on"},
+		a.notifyListCommand(), a.notifyHistoryCommand(), a.notifyResumeCommand(), a.notifyTestCommand())
 }
 
 // channel is how an endpoint of a stint.yaml in dir is reached.
@@ -113,41 +115,68 @@ func (a *app) notifyList(ctx context.Context) error {
 
 func (a *app) notifyHistoryCommand() *cobra.Command {
 	return counting(&cobra.Command{
-		Use: "history ENDPOINT", Short: "Show what an endpoint was told within 30 days, newest first",
-		Example: "  stint notify history pager\n  stint notify history pager -n 100 --json",
-		Args:    exactly(1, "one endpoint"), ValidArgsFunction: a.completeEndpoints,
-	}, func(ctx context.Context, args []string, n int) error { return a.notifyHistory(ctx, args[0], n) })
+		Use: "history [ENDPOINT]", Short: "Show what endpoints were told within 30 days, newest first",
+		Example: "  stint notify history\n  stint notify history pager -n 100 --json",
+		Args:    atMost(1, "one endpoint"), ValidArgsFunction: a.completeEndpoints,
+	}, func(ctx context.Context, args []string, n int) error {
+		return a.notifyHistory(ctx, strings.Join(args, ""), n)
+	})
 }
 
+// notifyHistory shows what an endpoint was told, or all of them if the name is empty.
 func (a *app) notifyHistory(ctx context.Context, name string, limit int) error {
 	s, err := a.reach(ctx, false)
 	if err != nil {
 		return err
 	}
 	defer s.store.Close()
-	if err := a.hasEndpoint(ctx, s, name); err != nil {
+	of := []string{name}
+	if name != "" {
+		err = a.hasEndpoint(ctx, s, name)
+	} else {
+		of, err = a.endpointNames(ctx, s)
+	}
+	if err != nil {
 		return err
 	}
-	items, err := notify.Deliveries(ctx, s.store, name, notify.Sent{}, limit)
+	items, err := notify.History(ctx, s.store, of, notify.Sent{}, limit)
 	if err != nil {
 		return err
 	}
 	if a.json {
 		return a.printJSON(struct {
 			Schema   string        `json:"schema"`
-			Endpoint string        `json:"endpoint"`
+			Endpoint string        `json:"endpoint,omitempty"`
 			Items    []notify.Sent `json:"items"`
 		}{"stint.notification.list/1", name, append([]notify.Sent{}, items...)})
 	}
 	rows := make([][]string, 0, len(items))
 	for _, it := range items {
+		session := it.Session.String()
 		row, err := s.session(ctx, it.Session)
-		if err != nil {
+		switch {
+		case err == nil:
+			session = row.Short
+		case stint.CodeOf(err) != stint.NotFound: // else it was deleted since
 			return err
 		}
-		rows = append(rows, []string{it.At.Local().Format(time.DateTime), string(it.Event), row.Short, strings.ReplaceAll(string(it.Result), "_", " "), fmt.Sprint(it.Attempts), it.Error})
+		rows = append(rows, []string{it.At.Local().Format(time.DateTime), it.Endpoint, string(it.Event), session, strings.ReplaceAll(string(it.Result), "_", " "), fmt.Sprint(it.Attempts), it.Error})
 	}
-	return a.printTable(table{none: name + " was told nothing within 30 days.", heads: []string{"AT", "EVENT", "SESSION", "RESULT", "ATTEMPTS", "WHY"}, rows: rows})
+	none := name + " was told nothing within 30 days."
+	if name == "" {
+		none = "No endpoint was told anything within 30 days."
+	}
+	return a.printTable(table{none: none, heads: []string{"AT", "ENDPOINT", "EVENT", "SESSION", "RESULT", "ATTEMPTS", "WHY"}, rows: rows})
+}
+
+// endpointNames are those that the store knows.
+func (a *app) endpointNames(ctx context.Context, s *site) ([]string, error) {
+	all, err := a.endpoints(ctx, s)
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	return names, err
 }
 
 // hasEndpoint is [stint.NotFound] if the store knows no such endpoint.
@@ -193,6 +222,84 @@ func (a *app) notifyResume(ctx context.Context, name, reason string) error {
 	}
 	a.printf("%s goes on where it was.\n", name)
 	return nil
+}
+
+func (a *app) notifyTestCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "test ENDPOINT", Short: "Send an endpoint of stint.yaml a sample, and say what came of it",
+		Long: `Send a sample to an endpoint of stint.yaml: from this process, with its environment, at
+once, whatever the hour, and once. It needs no server and is in no history.`,
+		Example: "  stint notify test desk",
+		Args:    exactly(1, "one endpoint"), ValidArgsFunction: a.completeFileEndpoints,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.notifyTest(cmd.Context(), args[0]) },
+	}
+}
+
+// notifyTest sends a sample to an endpoint.
+func (a *app) notifyTest(ctx context.Context, name string) error {
+	if err := a.here(); err != nil {
+		return err
+	}
+	p, err := a.readApplied()
+	if err != nil {
+		return err
+	}
+	if err := p.bad["notify."+name]; err != nil {
+		return err
+	}
+	c, ok := p.file.Notify[name]
+	if !ok {
+		e := stint.NotFound.Errorf("notify", "stint.yaml has no endpoint %q", name)
+		if e.Hint = "docs/notify.md says how it has one"; len(p.file.Notify) > 0 {
+			e.Hint = "its endpoints are " + strings.Join(slices.Sorted(maps.Keys(p.file.Notify)), ", ")
+		}
+		return e
+	}
+	w := wiring{getenv: os.LookupEnv}
+	channel := w.channel(&c, filepath.Dir(p.file.Path))
+	if err := channel.Check(); err != nil {
+		return err
+	}
+	n, err := notify.NewSample()
+	if err != nil {
+		return err
+	}
+	got, err := channel.Send(ctx, n)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		e := stint.Unavailable.Errorf("notify", "%s did not take the sample: %w", name, err)
+		if e.Hint = "a server would try again"; got.Final {
+			e.Hint = "a server would not try again: what is refused like this is lost"
+		}
+		return e
+	case a.json:
+		return a.printJSON(struct {
+			Schema   string `json:"schema"`
+			Endpoint string `json:"endpoint"`
+			ID       string `json:"id"`
+			Status   int    `json:"status,omitempty"`
+			Said     string `json:"said,omitempty"`
+		}{"stint.notification.test/1", name, n.ID, got.Status, got.Said})
+	}
+	a.printf("%s took the sample %s.\n", name, n.ID)
+	if got.Said != "" {
+		a.printf("It said: %s\n", got.Said)
+	}
+	return nil
+}
+
+// completeFileEndpoints lists the endpoints of stint.yaml.
+func (a *app) completeFileEndpoints(_ *cobra.Command, args []string, prefix string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+	if p, err := a.readApplied(); err == nil && len(args) == 0 {
+		for _, name := range slices.Sorted(maps.Keys(p.file.Notify)) {
+			if strings.HasPrefix(name, prefix) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (a *app) completeEndpoints(cmd *cobra.Command, args []string, prefix string) (out []cobra.Completion, _ cobra.ShellCompDirective) {

@@ -97,3 +97,44 @@ func TestNotifyPage(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A program of stint.yaml is told what needs a person, with its secret and as the page says;
+// what it refuses is in everybody's history, in the API and in the system journal. A sample
+// goes through any endpoint.
+func TestNotifyProgram(t *testing.T) {
+	t.Setenv("CHAT_TOKEN", "tok-123456")
+	d := newDesk(t)
+	d.put("tell", "#!/bin/sh\ngrep -q session.failed && { echo \"$TOKEN says no\"; exit 3; }\necho well\n")
+	if err := os.Chmod(d.dir+"/tell", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d.put("stint.yaml", `agents:
+  bad: {kind: exec, command: ["false"], protocol: none, effect: read, retry: {attempts: 1}}
+notify:
+  desk: {exec: {command: [./tell], env: {TOKEN: "env:CHAT_TOKEN"}}, events: [needs-you, bad-end]}
+  mute: {exec: {command: [sh, -c, "exit 75"]}, agents: [bad], events: [needs-you]}
+  lost: {url: "https://127.0.0.1:1/x", secret: "env:NOT_SET"}
+`)
+	if out := d.ok("notify", "test", "desk"); !strings.Contains(out, "desk took the sample evt_") || !strings.Contains(out, "It said: well") {
+		t.Errorf("got %s", out)
+	}
+	d.fails(exitUnavailable, "mute did not take the sample: it ended with 75", "notify", "test", "mute")
+	d.fails(exitUnavailable, "its secret cannot be read", "notify", "test", "lost")
+	d.fails(exitNotFound, "has no endpoint \"x\"", "notify", "test", "x")
+	r, url := d.serves()
+	d.ok("start", "bad")
+	d.has("session.failed", "notify", "history")
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/notifications?endpoint=desk", nil)
+	code, body := status(t, http.DefaultClient, req)
+	if code != http.StatusOK || !strings.Contains(body, `"result":"refused"`) || !strings.Contains(body, "{{secret:TOKEN}} says no") {
+		t.Errorf("got %d: %s", code, body)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	r.ends()
+	if out := d.ok("notify", "history"); !regexp.MustCompile(`desk +session.failed +\S+ +refused +1 +\{\{secret:TOKEN\}\} says no`).MatchString(out) {
+		t.Errorf("got\n%s", out)
+	}
+	if out := d.ok("verify", "--all"); !strings.Contains(out, "all sound") {
+		t.Errorf("got\n%s", out)
+	}
+}

@@ -78,6 +78,7 @@ func Register(mux *guard.Mux, o Options) (access.Table, error) {
 	s.tokenRoutes()
 	s.scheduleRoutes()
 	s.hookRoutes()
+	s.notificationRoutes()
 	s.storeRoutes()
 	s.streams()
 	if err := s.document(); err != nil {

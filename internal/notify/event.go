@@ -109,3 +109,9 @@ func newNotification(id string, m Message) (*Notification, error) {
 	}
 	return &Notification{ID: id, Message: m, Body: b}, nil
 }
+
+// NewSample is a notification of nothing, to try a channel with.
+func NewSample() (*Notification, error) {
+	id := ident.New()
+	return newNotification(eventID(id, 0), Message{Type: endpoint.Sample, At: clock(), Data: Data{Session: id, Name: "sample", Agent: "sample", Status: stint.Pending}})
+}

@@ -1,8 +1,10 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,7 +54,21 @@ type Sent struct {
 func (s Sent) line() stint.Key {
 	s.Line = ident.New().String()
 	note, _ := json.Marshal(s) // it has nothing that JSON has not
-	return stint.Key{Scope: notifications, Name: s.Endpoint + "/" + s.Line, Source: s.Endpoint, At: s.At, Ref: s.Session.String(), Note: note, Expires: s.At.Add(lineLife)}
+	return stint.Key{Scope: notifications, Name: s.name(), Source: s.Endpoint, At: s.At, Ref: s.Session.String(), Note: note, Expires: s.At.Add(lineLife)}
+}
+
+// History is [Deliveries] of several endpoints: the newest of all of them.
+func History(ctx context.Context, r stint.Reader, endpoints []string, after Sent, limit int) ([]Sent, error) {
+	all := []Sent{}
+	for _, name := range endpoints {
+		some, err := Deliveries(ctx, r, name, after, limit)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortFunc(all, func(a, b Sent) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.name(), a.name())) }) // as one ledger is
+	return all[:min(limit, len(all))], nil
 }
 
 // Deliveries returns what became of the newest events that were sent to an endpoint, at
@@ -61,20 +77,46 @@ func (s Sent) line() stint.Key {
 func Deliveries(ctx context.Context, r stint.Reader, endpoint string, after Sent, limit int) ([]Sent, error) {
 	like := stint.Key{Scope: notifications, Source: endpoint}
 	if after.Line != "" {
-		like.At, like.Name = after.At, endpoint+"/"+after.Line
+		like.At, like.Name = after.At, after.name()
 	}
 	keys, err := r.Keys(ctx, like, limit)
 	if err != nil {
 		return nil, err
 	}
 	all := make([]Sent, len(keys))
-	for i, k := range keys {
-		if err := json.Unmarshal(k.Note, &all[i]); err != nil {
-			return nil, stint.Corrupt.Errorf("notify", "the line %q of the ledger cannot be read: %v", k.Name, err)
+	for i := range keys {
+		if all[i], err = readLine(&keys[i]); err != nil {
+			return nil, err
 		}
 	}
 	return all, nil
 }
+
+// Delivery returns a line of the ledger by its endpoint and its own name, with / between
+// them. One that is not there is [stint.NotFound].
+func Delivery(ctx context.Context, r stint.Reader, name string) (Sent, error) {
+	keys, err := r.Keys(ctx, stint.Key{Scope: notifications, Name: name}, 1)
+	if err != nil {
+		return Sent{}, err
+	}
+	if len(keys) == 0 || name == "" {
+		e := stint.NotFound.Errorf("notify", "nothing of that name was sent")
+		e.Hint = "what was sent is kept for 30 days; begin at the newest"
+		return Sent{}, e
+	}
+	return readLine(&keys[0])
+}
+
+// readLine reads a line of the ledger.
+func readLine(k *stint.Key) (s Sent, err error) {
+	if err := json.Unmarshal(k.Note, &s); err != nil {
+		return s, stint.Corrupt.Errorf("notify", "the line %q of the ledger cannot be read: %v", k.Name, err)
+	}
+	return s, nil
+}
+
+// name is the line's own among those of all endpoints.
+func (s *Sent) name() string { return s.Endpoint + "/" + s.Line }
 
 // clip shortens what others wrote.
 func clip(s string, most int) string {
