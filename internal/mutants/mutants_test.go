@@ -37,6 +37,8 @@ func table() []mutant {
 		policyMutants(),
 		decisionMutants(),
 		notifyMutants(),
+		channelMutants(),
+		remindMutants(),
 		accessMutants(),
 		apiMutants(),
 		guardMutants(),

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"crypto/x509"
+	"net"
 	"net/http"
 	"time"
 )
@@ -36,3 +37,6 @@ func (m *Mail) Trust(c *x509.Certificate) *Mail {
 
 // Letter is the mail that a notification is.
 func (m *Mail) Letter(n *Notification) ([]byte, error) { return m.letter(n) }
+
+// OfThisMachine reports whether what is sent to an address stays on this machine.
+func OfThisMachine(a net.Addr) bool { return ofThisMachine(a) }

@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"net/mail"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -351,6 +352,18 @@ func TestMailCheck(t *testing.T) {
 
 // Without TLS nothing is sent to another machine, whatever it is called.
 func TestMailElsewhere(t *testing.T) {
+	for text, want := range map[string]bool{
+		"127.0.0.1:25": true, "127.9.9.9:25": true, "[::1]:25": true, "[::ffff:127.0.0.1]:25": true,
+		"10.0.0.1:25": false, "192.0.2.1:25": false, "0.0.0.0:25": false, "[::]:25": false, "[::ffff:10.0.0.1]:25": false, "[fe80::1]:25": false,
+	} {
+		at := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(text))
+		if notify.OfThisMachine(at) != want {
+			t.Errorf("%s: want %t", text, want)
+		}
+	}
+	if notify.OfThisMachine(&net.UnixAddr{Name: "relay", Net: "unix"}) {
+		t.Error("an address that cannot be read is taken")
+	}
 	l, err := net.Listen("tcp", "0.0.0.0:0")
 	if err != nil {
 		t.Fatal(err)
@@ -366,7 +379,9 @@ func TestMailElsewhere(t *testing.T) {
 			continue
 		}
 		m := &notify.Mail{SMTP: endpoint.SMTP{Host: ip.IP.String(), Port: l.Addr().(*net.TCPAddr).Port, TLS: endpoint.NoTLS, From: "a@example.org", To: []string{"b@example.org"}}}
-		if _, err := m.Send(t.Context(), sample(t, 1, "night")); err == nil || !strings.Contains(err.Error(), "is not this machine") {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		_, err := m.Send(ctx, sample(t, 1, "night"))
+		if cancel(); err == nil || !strings.Contains(err.Error(), "is not this machine") {
 			t.Errorf("%s: %v", ip.IP, err)
 		}
 	}

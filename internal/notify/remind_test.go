@@ -172,6 +172,21 @@ func TestRemindersOverRestarts(t *testing.T) {
 	})
 }
 
+// A reminder is written down as soon as it was sent, and not only some time later.
+func TestReminderIsWrittenDown(t *testing.T) {
+	inBubble(t, func(t *testing.T, o *office) {
+		c := &played{}
+		o.set(people(c))
+		o.after(2 * time.Second) // between two times at which all is written down anyway
+		begun := time.Now()
+		o.start("s", "parked")
+		o.after(15*time.Minute + time.Second)
+		o.crash(people(c))
+		o.after(10 * time.Minute)
+		o.is("when", c.since(begun), "0 15")
+	})
+}
+
 // After a time without a server there is one reminder, however many were due, and none for
 // what is told only then.
 func TestRemindersAfterAGap(t *testing.T) {
@@ -200,7 +215,8 @@ func TestRemindersAfterAGap(t *testing.T) {
 func TestManyReminders(t *testing.T) {
 	inBubble(t, func(t *testing.T, o *office) {
 		c := &played{}
-		o.set(people(c, func(e *notify.Endpoint) { e.Remind = endpoint.Remind{After: []time.Duration{time.Hour}} }))
+		hourly := func(e *notify.Endpoint) { e.Remind = endpoint.Remind{After: []time.Duration{time.Hour}} }
+		o.set(people(c, hourly))
 		const all = 3*notify.MaxPending + 7
 		for i := range all {
 			o.start(fmt.Sprint("s", i), "parked")
@@ -208,7 +224,11 @@ func TestManyReminders(t *testing.T) {
 				o.after(time.Millisecond)
 			}
 		}
-		o.after(3 * time.Hour)
+		o.after(10 * time.Minute)
+		o.close()
+		o.after(3 * time.Hour) // all of them are due by then
+		o.open(people(c, hourly))
+		o.after(time.Hour)
 		times := map[string]int{}
 		for _, n := range c.got {
 			times[n.ID]++

@@ -108,8 +108,7 @@ func (m *Mail) dial(ctx context.Context) (net.Conn, error) {
 	}
 	switch m.TLS {
 	case endpoint.NoTLS:
-		at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
-		if err != nil || !at.Addr().Unmap().IsLoopback() {
+		if !ofThisMachine(conn.RemoteAddr()) {
 			_ = conn.Close()
 			return nil, fmt.Errorf("%s is not this machine, and without TLS all can be read on its way", m.Host)
 		}
@@ -118,6 +117,12 @@ func (m *Mail) dial(ctx context.Context) (net.Conn, error) {
 	case endpoint.StartTLS:
 	}
 	return conn, nil
+}
+
+// ofThisMachine reports whether what is sent to an address stays on this machine.
+func ofThisMachine(a net.Addr) bool {
+	at, err := netip.ParseAddrPort(a.String())
+	return err == nil && at.Addr().Unmap().IsLoopback()
 }
 
 func (m *Mail) tls() *tls.Config {
