@@ -24,6 +24,7 @@ func table() []mutant {
 		promiseMutants(),
 		personMutants(),
 		branchMutants(),
+		verdictMutants(),
 		agentMutants(),
 		httpMutants(),
 		shellMutants(),
