@@ -56,6 +56,7 @@ func vocabularyLayers() []row {
 		// Helpers that know nothing of sessions.
 		{pkg: "internal/proc", is: "child processes and all of their descendants"},
 		{pkg: "internal/child", is: "what agents that are other programs share: environment, log, why one cannot start", may: may(root, "internal/proc")},
+		{pkg: "internal/worktree", is: "a git worktree for each session, and a branch for each of its lines", may: may(root, "internal/proc")},
 		{pkg: "internal/safedial", is: "connections to addresses that somebody else chose"},
 		{pkg: "internal/term", is: "what the terminal can show"},
 		{pkg: "internal/problem", is: "errors as HTTP answers", may: may(root)},
