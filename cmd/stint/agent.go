@@ -17,7 +17,6 @@ import (
 	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
-	"github.com/stint-dev/stint/journal"
 )
 
 func (a *app) agentCommand() *cobra.Command {
@@ -214,18 +213,7 @@ func (a *app) agentDiffCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			es, err := s.store.Entries(cmd.Context(), stint.Range{Session: row.Session.ID, Limit: 1})
-			if err != nil {
-				return err
-			}
-			if len(es) == 0 {
-				return stint.Corrupt.Errorf("agent", "the journal has no first entry")
-			}
-			first, err := journal.Decode[journal.Created](&es[0])
-			if err != nil {
-				return err
-			}
-			was, old, err := readPin(first.Config)
+			was, old, err := s.pinOf(cmd.Context(), row.Session.ID)
 			if err != nil {
 				return err
 			}

@@ -326,15 +326,11 @@ func (a *app) storePath(file *config.File) (string, error) {
 		}
 	}
 	if addr == "" {
-		state := a.getenv("XDG_STATE_HOME")
-		if state == "" {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return "", &stint.Error{Code: stint.Invalid, Op: "store", Err: err, Hint: "set STINT_STORE=sqlite:PATH"}
-			}
-			state = filepath.Join(home, ".local", "state")
+		state, err := stateFolder(a.getenv)
+		if err != nil {
+			return "", &stint.Error{Code: stint.Invalid, Op: "store", Err: err, Hint: "set STINT_STORE=sqlite:PATH"}
 		}
-		addr = "sqlite:" + filepath.Join(state, "stint", "stint.db")
+		addr = "sqlite:" + filepath.Join(state, "stint.db")
 	}
 	path, ok := strings.CutPrefix(addr, "sqlite:")
 	if !ok || path == "" {
@@ -343,6 +339,19 @@ func (a *app) storePath(file *config.File) (string, error) {
 		return "", err
 	}
 	return path, nil
+}
+
+// stateFolder is where this user's data is that has no other place.
+func stateFolder(getenv func(string) string) (string, error) {
+	state := getenv("XDG_STATE_HOME")
+	if state == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "stint"), nil
 }
 
 // style says how to draw on standard output.

@@ -18,6 +18,7 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/agent/exec"
 	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/journal"
 	"github.com/stint-dev/stint/store/sqlite"
 	"github.com/stint-dev/stint/tool/mcp"
 )
@@ -41,6 +42,9 @@ func newPin(c *config.Agent, spec exec.Spec, kept copies) (json.RawMessage, erro
 	if files, err := spec.Fingerprint(); err == nil {
 		p.Files = files
 	}
+	if c.Workspace != nil && c.Pin != config.PinCopy {
+		maps.DeleteFunc(p.Files, func(name string, _ stint.Hash) bool { return !filepath.IsAbs(name) }) // a session has its own
+	}
 	if c.Pin == config.PinCopy {
 		dir, err := kept.make(c, p.Files)
 		if err != nil {
@@ -57,6 +61,22 @@ func readPin(b json.RawMessage) (p pin, c config.Agent, err error) {
 	}
 	c, err = config.FromDefinition(p.Agent)
 	return p, c, err
+}
+
+// pinOf reads what a session is pinned to.
+func (s *site) pinOf(ctx context.Context, session stint.ID) (pin, config.Agent, error) {
+	es, err := s.store.Entries(ctx, stint.Range{Session: session, Limit: 1})
+	if err != nil {
+		return pin{}, config.Agent{}, err
+	}
+	if len(es) == 0 {
+		return pin{}, config.Agent{}, stint.Corrupt.Errorf("agent", "the journal has no first entry")
+	}
+	first, err := journal.Decode[journal.Created](&es[0])
+	if err != nil {
+		return pin{}, config.Agent{}, err
+	}
+	return readPin(first.Config)
 }
 
 // copies are the files of agents with pin: copy. They lie in the store, so that a

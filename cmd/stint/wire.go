@@ -45,6 +45,7 @@ type wiring struct {
 	talk   func(server, line string)        // what servers of tools say; nil: nobody listens
 	first  func(file string, accepted []mcp.Pin)
 	look   bool       // accept nothing of servers of tools
+	over   *wiring    // of which this is one part, which is closed alone; nil: it is the whole
 	shut   sync.Mutex // held while all is closed
 	mu     sync.Mutex
 	paces  map[string]*model.Pace // by provider
@@ -108,7 +109,7 @@ func (w *wiring) agent(c config.Agent) (engine.Agent, error) {
 	if c.Kind != config.KindExec {
 		def, _ := c.Definition()
 		p := pin{Agent: def}
-		loop, err := w.loop(&c, &p) // what it finds out is in the pin then
+		loop, err := w.placed(&c, &p) // what it finds out is in the pin then
 		if err != nil {
 			return engine.Agent{}, err
 		}
@@ -133,9 +134,11 @@ func (w *wiring) agent(c config.Agent) (engine.Agent, error) {
 	return w.make(c, def, &p)
 }
 
-// loop makes what runs the loops of an agent that is no program of the exec protocol.
+// loop makes what runs the loops of an agent.
 func (w *wiring) loop(c *config.Agent, p *pin) (stint.Agent, error) {
 	switch c.Kind {
+	case config.KindExec:
+		return w.exec(c, p)
 	case config.KindLLM:
 		return w.llm(c, p)
 	case config.KindHTTP:
@@ -183,7 +186,7 @@ func (w *wiring) acp(c *config.Agent, env map[string]string) (stint.Agent, error
 	if err != nil {
 		return nil, err
 	}
-	w.closes = append(w.closes, a.Close)
+	w.later(a.Close)
 	return a, nil
 }
 
@@ -234,31 +237,43 @@ func (w *wiring) spec(c config.Agent) (exec.Spec, map[string]string, error) {
 // make makes the engine agent of a pin.
 func (w *wiring) make(c config.Agent, def json.RawMessage, p *pin) (engine.Agent, error) {
 	if c.Kind != config.KindExec {
-		loop, err := w.loop(&c, p)
+		loop, err := w.placed(&c, p)
 		if err != nil {
 			return engine.Agent{}, err
 		}
 		return w.engineAgent(c, def, nil, loop)
 	}
-	spec, env, err := w.spec(c)
+	_, env, err := w.spec(c)
 	if err != nil {
 		return engine.Agent{}, err
 	}
-	var loop stint.Agent
+	loop, err := w.placed(&c, p)
+	if err != nil {
+		return engine.Agent{}, err
+	}
+	return w.engineAgent(c, def, env, loop)
+}
+
+// exec makes the agent that is a program of the exec protocol.
+func (w *wiring) exec(c *config.Agent, p *pin) (stint.Agent, error) {
+	spec, _, err := w.spec(*c)
+	if err != nil {
+		return nil, err
+	}
 	if p.Store != "" {
 		if err := w.kept.use(&spec, p); err != nil {
-			return engine.Agent{}, err
+			return nil, err
 		}
 	}
 	run, err := exec.New(spec)
 	if err != nil {
-		return engine.Agent{}, err
+		return nil, err
 	}
 	w.later(run.Close)
-	if loop = run; p.Store == "" && len(p.Files) > 0 {
-		loop = &pinned{Agent: run, spec: spec, files: p.Files, strict: c.Pin == config.PinStrict}
+	if p.Store == "" && len(p.Files) > 0 {
+		return &pinned{Agent: run, spec: spec, files: p.Files, strict: c.Pin == config.PinStrict}, nil
 	}
-	return w.engineAgent(c, def, env, loop)
+	return run, nil
 }
 
 // engineAgent is what all kinds have in common. env is what commands that settle doubts

@@ -136,6 +136,7 @@ func (w *wiring) server(file string, spec mcp.Spec) (*mcp.Server, error) {
 		return nil, &stint.Error{Code: stint.Internal, Op: "mcp", Err: err}
 	}
 	key := file + "\x00" + string(how)
+	w = w.whole()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s := w.live[key]; s != nil {

@@ -120,6 +120,7 @@ func (w *wiring) headers(p *config.Provider) (http.Header, error) {
 
 // pace is what all users of a provider share.
 func (w *wiring) pace(p *config.Provider) *model.Pace {
+	w = w.whole()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := p.Name + " " + p.BaseURL

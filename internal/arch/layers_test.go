@@ -95,6 +95,7 @@ func agentLayers() []row {
 		{pkg: "internal/hook", is: "what a webhook delivery is, whether it is genuine, and what it asks for", may: may(root, "internal/expression", "internal/jsonx"), pure: true},
 		{pkg: "internal/endpoint", is: "who is told of what happens to sessions, over which channel, and when", may: may(root), pure: true},
 		{pkg: "internal/config", is: "stint.yaml, read strictly; it asks the tools whether there can be one, and hooks whether they compile", may: may(root, "cron", "policy", "internal/endpoint", "internal/expression", "internal/hook", "internal/jsonx", "internal/safedial", "tool", "tool/exec", "tool/http")},
+		{pkg: "internal/config", is: "stint.yaml, read strictly; it asks the tools whether there can be one, and hooks whether they compile", may: may(root, "cron", "policy", "internal/expression", "internal/hook", "internal/jsonx", "internal/safedial", "internal/worktree", "tool", "tool/exec", "tool/http")},
 		{pkg: "internal/importer", is: "what stint.yaml says of a user's crontab", may: may(root, "cron", "internal/config")},
 		{pkg: "agent/llm", is: "a model with tools, as an agent", may: may(root, "model", "tool", "health", "internal/jsonx")},
 		{pkg: "internal/protocol", is: "what agents in other languages say, which of it may follow which, and what it does to the state", may: may(root, "internal/child", "internal/jsonx")},

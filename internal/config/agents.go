@@ -159,13 +159,13 @@ func (d *decoder) agentMembers(a *Agent, kind string) []member {
 	kindKey := []member{{"kind", func(n *node, path string) { d.kind(n, path, &a.Kind) }}}
 	switch kind {
 	case KindLLM:
-		return slices.Concat(kindKey, d.llmMembers(a.LLM), d.commonMembers(a))
+		return slices.Concat(kindKey, d.llmMembers(a.LLM), d.apartMembers(a), d.commonMembers(a))
 	case KindHTTP:
 		return slices.Concat(kindKey, d.httpMembers(a.HTTP), d.effectMembers(a), d.commonMembers(a))
 	case KindCLI:
-		return slices.Concat(kindKey, d.programMembers(a, protocols()...), d.cliMembers(a.CLI), d.effectMembers(a), d.outputMembers(a), d.commonMembers(a))
+		return slices.Concat(kindKey, d.programMembers(a, protocols()...), d.cliMembers(a.CLI), d.effectMembers(a), d.outputMembers(a), d.apartMembers(a), d.commonMembers(a))
 	}
-	return slices.Concat(kindKey, d.programMembers(a, JSONL, None), d.execMembers(a), d.effectMembers(a), d.outputMembers(a), d.commonMembers(a))
+	return slices.Concat(kindKey, d.programMembers(a, JSONL, None), d.execMembers(a), d.effectMembers(a), d.outputMembers(a), d.apartMembers(a), d.commonMembers(a))
 }
 
 func (d *decoder) programMembers(a *Agent, protocols ...Protocol) []member {
@@ -371,6 +371,8 @@ func instead(kind, key string) string {
 		return "write headers in a provider under providers"
 	case "llm secret":
 		return "write key: env:NAME in a provider under providers"
+	case "http workspace":
+		return "the agent runs elsewhere, with files of its own"
 	case "http command", "http args", "http protocol", "http keep", "http grace", "http dir":
 		return "the agent runs elsewhere; write kind: exec or cli for a program"
 	case "http env", "http pass":

@@ -17,6 +17,7 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/endpoint"
 	"github.com/stint-dev/stint/internal/hook"
+	"github.com/stint-dev/stint/internal/worktree"
 	"github.com/stint-dev/stint/policy"
 )
 
@@ -64,14 +65,17 @@ type Agent struct {
 	Retry       Retry                   `json:"retry"`
 	Concurrency int                     `json:"concurrency,omitempty"` // sessions of this agent at once in the store; 0: as many as there is room for
 	Done        string                  `json:"done,omitempty"`        // a condition for [CompileDone]; empty: the program says when it is done
-	Pin         Pin                     `json:"pin"`
+
+	Pin Pin `json:"pin"`
 
 	About
 	Kinds
 }
 
-// About is what an agent says to people, and when they are asked.
+// About is what an agent itself need not know: where its sessions work, what people are
+// told of it, and when they are asked.
 type About struct {
+	Workspace   *worktree.Spec    `json:"workspace,omitempty"` // a git worktree for each session; nil: all work in its folder
 	Labels      map[string]string `json:"labels,omitempty"`
 	Description string            `json:"description,omitempty"` // one line
 	Policy      []policy.Rule     `json:"policy,omitempty"`      // its own rules, and those of the file; see [Agent.PolicyRules]

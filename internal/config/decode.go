@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/hook"
+	"github.com/stint-dev/stint/internal/worktree"
 	"github.com/stint-dev/stint/policy"
 )
 
@@ -176,6 +177,7 @@ const (
 	inRetry    = "under retry"
 	inContext  = "under context"
 	inRubric   = "under rubric"
+	inApart    = "under workspace"
 	inProvider = "in a provider, under providers"
 	inTool     = "in a tool"
 	inHook     = "in a hook, under hooks"
@@ -194,6 +196,7 @@ func placeOf(key string) (place, name string) {
 		{inAgent, nil},
 		{inLimits, keys(d.limitMembers(&Bounds{}))},
 		{inRetry, keys(d.retryMembers(&Retry{}))},
+		{inApart, keys(d.workspaceMembers(&worktree.Spec{}))},
 		{inContext, keys(d.contextMembers(&Context{}))},
 		{inProvider, keys(d.providerMembers(&Provider{}))},
 		{inRubric, keys(d.rubricMembers(&Rubric{}))},
@@ -230,6 +233,8 @@ func meant(key string) (place, name string) {
 		return inAgent, "env"
 	case "type":
 		return inAgent, "kind"
+	case "worktree", "isolation", "sandbox":
+		return inAgent, "workspace"
 	case "until", "stop_when", "done_when":
 		return inAgent, "done"
 	case "timeout", "max_time":

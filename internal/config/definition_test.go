@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/config"
+	"github.com/stint-dev/stint/internal/worktree"
 	"github.com/stint-dev/stint/policy"
 	"github.com/stint-dev/stint/tool"
 )
@@ -42,6 +43,10 @@ func agents() *rapid.Generator[config.Agent] {
 			Bounds: config.Bounds{Wall: span.Draw(t, "wall"), Idle: span.Draw(t, "idle"), Loops: rapid.IntRange(0, 9).Draw(t, "loops"),
 				Steps: rapid.IntRange(0, 9).Draw(t, "steps"), Cost: stint.Money(rapid.Int64Range(0, 1e18).Draw(t, "cost")),
 				Tokens: rapid.Int64Range(0, 1e15).Draw(t, "tokens"), Stop: rapid.Bool().Draw(t, "stop")},
+		}
+		if rapid.Bool().Draw(t, "works apart") {
+			a.Workspace = &worktree.Spec{Repo: rapid.String().Draw(t, "repo"), Dir: rapid.String().Draw(t, "trees"), Base: rapid.String().Draw(t, "base"),
+				Author: rapid.String().Draw(t, "author"), Keep: rapid.SampledFrom([]worktree.Keep{worktree.KeepAll, worktree.KeepBranch}).Draw(t, "keeps")}
 		}
 		if rapid.Bool().Draw(t, "passes") {
 			a.Pass = words.Draw(t, "pass")

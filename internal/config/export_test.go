@@ -3,6 +3,7 @@ package config
 import (
 	"github.com/stint-dev/stint/internal/endpoint"
 	"github.com/stint-dev/stint/internal/hook"
+	"github.com/stint-dev/stint/internal/worktree"
 	"github.com/stint-dev/stint/policy"
 )
 
@@ -14,6 +15,7 @@ func KnownKeys() map[string][]string {
 		"limits":     keys(d.limitMembers(&Bounds{})),
 		"retry":      keys(d.retryMembers(&Retry{})),
 		"verify":     keys(d.verifyMembers(&[]string{})),
+		"workspace":  keys(d.workspaceMembers(&worktree.Spec{})),
 		"provider":   keys(d.providerMembers(&Provider{})),
 		"context":    keys(d.contextMembers(&Context{})),
 		"rubric":     keys(d.rubricMembers(&Rubric{})),

@@ -93,6 +93,10 @@ func (a *Agent) members() []written {
 	add("concurrency", orNone(a.Concurrency, strconv.Itoa))
 	add("done", orNone(a.Done, quote))
 	add("pin", string(a.Pin))
+	place++
+	apart := lister{place: fmt.Sprintf("%02d", place)}
+	apart.value("workspace", reflect.ValueOf(a.Workspace))
+	out = append(out, apart.out...)
 	each("labels", texts(a.Labels, quote))
 	add("description", orNone(a.Description, quote))
 	l := lister{place: fmt.Sprintf("%02d", place+1)}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/endpoint"
+	"github.com/stint-dev/stint/internal/worktree"
 )
 
 // object is a JSON object.
@@ -44,11 +45,13 @@ func at(t *testing.T, s object, path ...string) object {
 	return s
 }
 
+// second is the second of two forms.
+func second(o object) object { return o["anyOf"].([]any)[1].(object) }
+
 // Every key that the parser knows is in the schema, and the other way round.
 func TestSchemaKeys(t *testing.T) {
 	s := schema(t)
 	def := func(path ...string) object { t.Helper(); return at(t, s, append([]string{"$defs"}, path...)...) }
-	second := func(o object) object { return o["anyOf"].([]any)[1].(object) }
 	sections := map[string]object{
 		"":        s,
 		"verify":  second(at(t, def("inDoubt"), "additionalProperties")),
@@ -58,6 +61,8 @@ func TestSchemaKeys(t *testing.T) {
 		"mcp":     at(t, second(def("tool")), "properties", "mcp"),
 		"content": second(def("content")),
 		"preset":  at(t, def("policies"), "items")["anyOf"].([]any)[0].(object),
+
+		"workspace": second(def("workspace")),
 	}
 	for _, name := range append(config.KindNames(), "limits", "retry", "provider", "context", "rubric", "result", "execTool", "httpTool", "override", "hook", "hmac", "hookLimits", "schedule", "catchUp", "when", "endpoint", "policy", "notifyExec", "notifySMTP", "quiet") {
 		sections[name] = def(name)
@@ -130,6 +135,13 @@ func TestSchemaDefaults(t *testing.T) {
 	told, mailed := endpoint.DefaultExec(), endpoint.DefaultSMTP()
 	of("notifyExec", object{"timeout": span(told.Timeout)})
 	of("notifySMTP", object{"tls": string(mailed.TLS)})
+	check("none", "$defs", "workspace")
+	apart := second(at(t, s, "$defs", "workspace"))["properties"].(object)
+	for key, want := range map[string]any{"author": worktree.DefaultAuthor, "keep": string(worktree.KeepAll), "repo": "."} {
+		if got := apart[key].(object)["default"]; got != want {
+			t.Errorf("workspace.%s: the schema says %v, the parser %v", key, got, want)
+		}
+	}
 	for name, p := range config.BuiltIn() {
 		if name != "script" {
 			of("provider", object{"timeout": span(p.Timeout), "parallel": float64(p.Parallel)})
@@ -182,7 +194,7 @@ func TestSchemaAgrees(t *testing.T) {
 		t.Errorf("the example: %s", why)
 	}
 	for _, name := range []string{"unknown-keys", "types", "types2", "null", "text", "list", "store-path", "store-postgres", "store-empty", "many", "windows",
-		"kinds", "kinds-keys-llm", "kinds-keys-other", "models", "providers", "references", "content", "schemas", "rubric-rules", "tools", "tools-mcp", "tools-exec", "tools-http", "overrides", "http-cli", "hooks", "hooks-list", "policy", "policy-places", "schedules", "schedules2", "notify", "notify-exec", "notify-smtp", "notify-when"} {
+		"kinds", "kinds-keys-llm", "kinds-keys-other", "models", "providers", "references", "content", "schemas", "rubric-rules", "tools", "tools-mcp", "tools-exec", "tools-http", "overrides", "http-cli", "hooks", "hooks-list", "policy", "policy-places", "schedules", "schedules2", "notify", "notify-exec", "notify-smtp", "notify-when", "workspace"} {
 		if why := validate(files(t, "bad")[name]); why == "" {
 			t.Errorf("bad/%s: the schema takes it", name)
 		}
@@ -193,7 +205,8 @@ func TestSchemaAgrees(t *testing.T) {
 	for _, line := range []string{
 		"limits: {wall: 60}", "limits: {wall: fast}", "limits: {loops: 0}", "limits: {loops: many}", "limits: {cost: 0}", "limits: {cost: $5}", "limits: {deadline: tomorrow}",
 		"limits: {wall: 1h 5m}", "grace: none", "grace: 5", "output: 1 MiB", "output: 0", "output: []", "retry: {attempts: 0}", "retry: {factor: 0.5}", "retry: {jitter: 2}",
-		"pin: yes", "keep: never", "protocol: json", "pass: HOME", "pass: [A-B]", "pass: [A, A]", "env: {A B: x}", "env: {A: 1}", "effects: {a: never}", "effects: {'': read}",
+		"pin: yes", "keep: never", "protocol: json", "pass: HOME", "pass: [A-B]", "pass: [A, A]", "env: {A B: x}", "env: {A: 1}", "effects: {a: never}", "effects: {'': read}", "workspace: git", "workspace: [worktree]", "workspace: {repo: 1}", "workspace: {base: -x}", "workspace: {author: nobody}",
+		"workspace: {keep: nothing}", "workspace: {kind: copy}", "workspace: {branch: x}",
 		"in_doubt: {a: never}", "in_doubt: {a: {verify: []}}", "in_doubt: {a: {}}", "labels: {a b: x}", "labels: {a: 1}", "description: ''", "concurrency: 0", "done: ''", "dir: ''",
 		"policy: {}", "policy: [ask-once]", "policy: [{preset: careful}]", "policy: [{preset: ask-once, do: ask}]", "policy: [{name: a}]", "policy: [{do: ask}]", "policy: [{name: A b, do: ask}]", "policy: [{name: a, do: maybe}]",
 		"policy: [{name: a, do: ask, tool: []}]", "policy: [{name: a, do: ask, tool: 1}]", "policy: [{name: a, do: ask, kind: llm}]", "policy: [{name: a, do: ask, effect: [once, once]}]", "policy: [{name: a, do: ask, when: ''}]",
@@ -240,7 +253,7 @@ func ofKinds() map[string][]string {
 			"tools: [exec: {name: a, command: [a], args: {}}]", "tools: [http: {name: a, url: a}]", "tools: [http: {name: a, url: \"https://{a}/\"}]", "tools: [http: {name: a, url: \"https://a\", method: get}]",
 			"tools: [mcp: {}]", "tools: [mcp: {file: a, servers: []}]", "tools: [mcp: {file: a, servers: [a, a]}]", "tool: {'a b': {effect: read}}", "tool: {a: {}}", "tool: {a: {effect: never}}",
 			"rules: {N99: off}", "rules: {N01: on}", "rules: {N01: {}}", "rules: {N01: {warn: 0}}", "rules: {tainted-once: {warn: 1}}", "model_: x"},
-		"http": {"command: [a]", "secret: abc", "headers: {'a b': c}", "headers: {a: 1}", "timeout: none", "idle: 5", "allow_private: 1", "tools: []", "effect: read", "grace: 5s"},
+		"http": {"command: [a]", "secret: abc", "headers: {'a b': c}", "headers: {a: 1}", "timeout: none", "idle: 5", "allow_private: 1", "tools: []", "effect: read", "grace: 5s", "workspace: worktree"},
 		"cli":  {"model: anthropic/a", "args: a", "args: [1]", "hold: none", "interactive: 1", "keep: loop", "effect: read", "command: []", "tools: []"},
 	}
 }

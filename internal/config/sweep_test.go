@@ -240,7 +240,7 @@ func fields(t reflect.Type, into map[string]bool) {
 // nothing else is, and the definition is read back as the agent that it was made of.
 func TestEveryMemberIsTold(t *testing.T) {
 	seen := map[string]bool{}
-	for file, names := range map[string][]string{"full": {"triage"}, "llm": nil, "http": nil, "cli": nil} {
+	for file, names := range map[string][]string{"full": {"triage"}, "llm": nil, "http": nil, "cli": nil, "workspace": {"other"}} {
 		parse := func() map[string]config.Agent {
 			f, err := config.ParseWith("stint.yaml", files(t, "good")[file], content)
 			if err != nil {

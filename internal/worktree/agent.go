@@ -9,19 +9,9 @@ import (
 	"github.com/stint-dev/stint"
 )
 
-// Keep is what stays of a session that its agent ended.
-type Keep string
-
-// What stays of a session.
-const (
-	KeepAll    Keep = "all"    // the worktree, the branches and the commits
-	KeepBranch Keep = "branch" // the branches and the commits
-)
-
 // Options say how sessions get their worktrees.
 type Options struct {
 	Spec
-	Keep Keep // empty: KeepAll
 	// Make makes the agent that works in a folder. What it returns is released, and closed if it can
 	// be, when the session is given up.
 	Make func(ctx context.Context, f *Folder) (stint.Agent, error)

@@ -56,7 +56,7 @@ func TestWrap(t *testing.T) {
 	var released []string
 	made := 0
 	a := worktree.Wrap(worktree.Options{
-		Spec: worktree.Spec{Repo: filepath.Join(repo, "sub"), Dir: filepath.Join(dir, "trees")}, Keep: worktree.KeepBranch,
+		Spec: worktree.Spec{Repo: filepath.Join(repo, "sub"), Dir: filepath.Join(dir, "trees"), Keep: worktree.KeepBranch},
 		Make: func(_ context.Context, f *worktree.Folder) (stint.Agent, error) {
 			made++
 			return &inner{f.Of(filepath.Join(repo, "sub")), func(folder string) (stint.Next, error) { return do(folder) }, &released}, nil

@@ -16,16 +16,27 @@ import (
 // Spec says in which repository the worktrees are, and where they lie.
 type Spec struct {
 	// Repo is a folder in a checkout of the repository.
-	Repo string
+	Repo string `json:"repo"`
 	// Dir is the folder in which the worktrees are made, each under the id of its session. It has
 	// to last as long as the sessions.
-	Dir string
+	Dir string `json:"dir,omitempty"`
 	// Base is what a session begins with, as git names commits; empty: the commit that is checked
 	// out in Repo.
-	Base string
+	Base string `json:"base,omitempty"`
 	// Author is NAME <ADDRESS>, who makes the commits; empty: stint <stint@localhost>.
-	Author string
+	Author string `json:"author,omitempty"`
+	// Keep is what stays of a session that its agent ended; empty: [KeepAll].
+	Keep Keep `json:"keep"`
 }
+
+// Keep is what stays of a session that its agent ended.
+type Keep string
+
+// What stays of a session.
+const (
+	KeepAll    Keep = "all"    // the worktree, the branches and the commits
+	KeepBranch Keep = "branch" // the branches and the commits
+)
 
 // DefaultAuthor makes the commits where nobody else is named.
 const DefaultAuthor = "stint <stint@localhost>"
