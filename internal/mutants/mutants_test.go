@@ -26,6 +26,8 @@ func table() []mutant {
 		branchMutants(),
 		verdictMutants(),
 		agentMutants(),
+		worktreeMutants(),
+		apartMutants(),
 		httpMutants(),
 		shellMutants(),
 		modelMutants(),
