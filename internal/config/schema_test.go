@@ -132,9 +132,8 @@ func TestSchemaDefaults(t *testing.T) {
 	of("context", object{"window": float64(l.Context.Window), "compact": l.Context.Compact, "excerpt": config.FormatSize(l.Context.Excerpt)})
 	of("http", object{"timeout": span(h.Timeout), "idle": span(h.Idle), "allow_private": h.AllowPrivate, "pin": "warn"})
 	of("cli", object{"interactive": c.CLI.Interactive, "hold": span(c.CLI.Hold), "output": config.FormatSize(c.Output), "grace": "90s", "pin": "warn"})
-	told, mailed := endpoint.DefaultExec(), endpoint.DefaultSMTP()
-	of("notifyExec", object{"timeout": span(told.Timeout)})
-	of("notifySMTP", object{"tls": string(mailed.TLS)})
+	of("notifyExec", object{"timeout": span(endpoint.DefaultExec().Timeout)})
+	of("notifySMTP", object{"tls": string(endpoint.DefaultSMTP().TLS)})
 	check("none", "$defs", "workspace")
 	apart := second(at(t, s, "$defs", "workspace"))["properties"].(object)
 	for key, want := range map[string]any{"author": worktree.DefaultAuthor, "keep": string(worktree.KeepAll), "repo": "."} {
