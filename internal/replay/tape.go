@@ -1,0 +1,278 @@
+package replay
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/past"
+	"github.com/stint-dev/stint/journal"
+)
+
+// place is one step, or one member of a group.
+type place = [2]int
+
+// tape is what the journal has of one completed loop.
+type tape struct {
+	loop    journal.Loop
+	session stint.Session // as of the last entry into the loop
+	epoch   int64         // that it was entered under
+	inbox   []stint.Message
+	steps   past.Steps
+	told    past.Steps // those that had been left when it was entered last
+	tries   map[place]*journal.StepDone
+	inputs  map[place]*stint.Entry // that carry the input of a step
+	seqs    map[place]stint.Seq
+	entered bool // the entries that follow its beginning are still part of it
+
+	done     journal.LoopCompleted
+	stateful bool // done has a state
+	byOrder  bool // a message was acted on after the loop, before the session stopped
+	ended    *journal.Ended
+	result   []byte
+	waits    *journal.Waiting
+	whole    bool // what followed the loop is known
+}
+
+// tapes reads the loops of a line one after the other.
+type tapes struct {
+	ctx     context.Context
+	src     past.Source
+	family  stint.ID
+	input   stint.Message
+	fold    stint.Session
+	loops   []journal.Loop // wanted, and not given out yet
+	current *tape
+	page    []stint.Entry
+	after   stint.Seq
+	end     bool
+}
+
+// readPage is how many entries are read at a time.
+const readPage = 1000
+
+// next returns the next wanted loop; nil: there is none.
+func (t *tapes) next() (*tape, error) {
+	if len(t.loops) == 0 {
+		return nil, nil
+	}
+	l := t.loops[0]
+	t.loops = t.loops[1:]
+	t.current = &tape{loop: l, steps: past.Steps{}, told: past.Steps{}, tries: map[place]*journal.StepDone{}, inputs: map[place]*stint.Entry{}, seqs: map[place]stint.Seq{}}
+	if l.Number == 1 && len(t.input.Body) > 0 {
+		t.current.inbox = append(t.current.inbox, t.input)
+	}
+	for !t.current.whole {
+		e, err := t.entry()
+		if err != nil {
+			return nil, err
+		}
+		if e == nil {
+			break
+		}
+		if t.current.follow(e); t.current.whole {
+			break // e is of what comes after, and is read again
+		}
+		t.page = t.page[1:]
+		if t.fold, err = journal.Apply(t.fold, *e); err != nil {
+			return nil, err
+		}
+		if err := t.add(e); err != nil {
+			return nil, err
+		}
+	}
+	return t.current, nil
+}
+
+// entry is the next entry; nil: there is none.
+func (t *tapes) entry() (*stint.Entry, error) {
+	if len(t.page) == 0 && !t.end {
+		es, err := t.src.Entries(t.ctx, stint.Range{Session: t.fold.ID, After: t.after, Limit: readPage})
+		if err != nil {
+			return nil, err
+		}
+		t.page, t.end = es, len(es) < readPage
+		if len(es) > 0 {
+			t.after = es[len(es)-1].Seq
+		}
+	}
+	if len(t.page) == 0 {
+		return nil, nil
+	}
+	return &t.page[0], nil
+}
+
+// follow looks whether e comes after all that belongs to the loop.
+func (t *tape) follow(e *stint.Entry) {
+	if e.Seq <= t.loop.End {
+		return
+	}
+	switch e.Kind {
+	case stint.LoopStarted, stint.LineStarted:
+		t.whole = true
+	default:
+		t.whole = t.ended != nil || t.waits != nil
+	}
+}
+
+// add notes what e says of the loop.
+func (t *tapes) add(e *stint.Entry) error {
+	c := t.current
+	if e.Seq > c.loop.End {
+		return t.outcome(e)
+	}
+	if e.Pos.Loop != c.loop.Number || e.Pos.Line != c.loop.Line {
+		return nil
+	}
+	if c.entered && e.Kind != stint.MessageTaken && e.Kind != stint.MessageRefused {
+		c.entered = false
+	}
+	switch e.Kind {
+	case stint.LoopStarted:
+		c.session, c.epoch, c.entered = t.fold, e.Epoch, true
+		c.told = past.Steps{}
+		for at, s := range c.steps {
+			was := *s
+			c.told[at] = &was
+		}
+		clear(c.tries)
+	case stint.MessageTaken:
+		return t.message(e)
+	case stint.LoopCompleted:
+		var err error
+		c.done, err = journal.Decode[journal.LoopCompleted](e)
+		return err
+	}
+	return c.step(e)
+}
+
+// message notes what was said to the loop.
+func (t *tapes) message(e *stint.Entry) error {
+	m, err := past.Message(e, e.Body)
+	if err != nil || m.Kind != stint.Prompt {
+		return err
+	}
+	if m.Body, err = past.Body(t.ctx, t.src, t.family, e); err != nil {
+		return err
+	}
+	t.current.inbox = append(t.current.inbox, m)
+	if t.current.entered {
+		t.current.session = t.fold
+	}
+	return nil
+}
+
+// step notes what e says of a step.
+func (t *tape) step(e *stint.Entry) error {
+	if err := t.steps.Add(e); err != nil {
+		return err
+	}
+	at := place{e.Pos.Step, e.Pos.Sub}
+	switch e.Kind {
+	case stint.StepRequested, stint.ApprovalRequested:
+		t.inputs[at], t.seqs[at] = e, e.Seq
+	case stint.StepCompleted, stint.StepFailed:
+		d, err := journal.Decode[journal.StepDone](e)
+		if err != nil {
+			return err
+		}
+		if t.seqs[at] = e.Seq; len(d.Args) > 0 || t.inputs[at] == nil {
+			t.inputs[at] = e
+		}
+		if e.Kind == stint.StepFailed && !d.Definite {
+			t.tries[at] = &d
+		}
+	case stint.StepResolved:
+		t.seqs[at] = e.Seq
+	}
+	return nil
+}
+
+// outcome notes what followed the loop.
+func (t *tapes) outcome(e *stint.Entry) error {
+	c := t.current
+	switch e.Kind {
+	case stint.MessageTaken:
+		c.byOrder = true
+	case stint.SessionEnded:
+		d, err := journal.Decode[journal.Ended](e)
+		if err != nil {
+			return err
+		}
+		c.ended = &d
+		c.result, err = past.Body(t.ctx, t.src, t.family, e)
+		return err
+	case stint.SessionWaiting:
+		d, err := journal.Decode[journal.Waiting](e)
+		c.waits = &d
+		return err
+	}
+	return nil
+}
+
+// recordedStep is the side of a divergence that is on record.
+func (t *tapes) recordedStep(c *tape, at place, intent journal.StepRequested) (*Step, error) {
+	s := &Step{Name: intent.Name, Kind: intent.Kind, Effect: intent.Effect, Hash: intent.Input, Size: -1}
+	if intent.Input == "" {
+		s.Size = 0
+		return s, nil
+	}
+	e := c.inputs[at]
+	if e == nil {
+		return s, nil
+	}
+	var body json.RawMessage
+	if e.Kind == stint.StepCompleted || e.Kind == stint.StepFailed {
+		d, err := journal.Decode[journal.StepDone](e)
+		if err != nil {
+			return nil, err
+		}
+		body = d.Args
+	} else {
+		b, err := past.Body(t.ctx, t.src, t.family, e)
+		if err != nil {
+			return nil, err
+		}
+		body = b
+	}
+	if len(body) > 0 {
+		s.Input, s.Size = body, len(body)
+	}
+	return s, nil
+}
+
+// at is a place in the loop.
+func (t *tape) at(step, sub int) stint.Position {
+	p := t.session.At
+	return stint.Position{Line: p.Line, Loop: p.Loop, Attempt: p.Attempt, Step: step, Sub: sub}
+}
+
+// tried is how a step came out that has no outcome: an error that the agent went on from.
+func (t *tape) tried(step, sub int) *journal.StepDone {
+	if s := t.steps.At(step, sub); s != nil && s.Answered() {
+		return nil
+	}
+	return t.tries[place{step, sub}]
+}
+
+// left is the first step after the given number that has an outcome, or was tried.
+func (t *tape) left(step int) (place, journal.StepRequested, bool) {
+	var first place
+	var intent journal.StepRequested
+	found := false
+	take := func(at place, r journal.StepRequested) {
+		if at[0] > step && (!found || at[0] < first[0] || at[0] == first[0] && at[1] < first[1]) {
+			first, intent, found = at, r, true
+		}
+	}
+	for at, s := range t.steps {
+		take(at, s.Intent)
+	}
+	for at := range maps.Keys(t.tries) {
+		if t.steps.At(at[0], at[1]) == nil {
+			take(at, t.tries[at].StepRequested)
+		}
+	}
+	return first, intent, found
+}
