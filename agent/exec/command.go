@@ -113,7 +113,7 @@ func (s Spec) execute(ctx context.Context, ses stint.Session, env []string, stdi
 	}
 	began := time.Now()
 	p, err := proc.Start(ctx, proc.Spec{
-		Argv: s.Command, Dir: s.Dir, Env: env, Name: ses.Name, Grace: s.grace(),
+		Argv: s.Command, Dir: s.Dir, Env: env, Name: ses.Name, Grace: s.grace(), Offline: s.Offline,
 		Stdin: proc.Stream{Pipe: stdin != nil}, Stdout: proc.Stream{Pipe: true}, Stderr: proc.Stream{Pipe: true},
 	})
 	switch {

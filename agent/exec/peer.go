@@ -64,7 +64,7 @@ func startPeer(ctx context.Context, spec Spec, ses stint.Session, epoch int64) (
 	p, err := proc.Start(own, proc.Spec{
 		Argv: spec.Command, Dir: spec.Dir, Env: spec.environ(ses, epoch, ""), Name: ses.Name,
 		Stdin: proc.Stream{Pipe: true}, Stdout: proc.Stream{Pipe: true}, Stderr: proc.Stream{Pipe: true},
-		Grace: spec.grace(),
+		Grace: spec.grace(), Offline: spec.Offline,
 	})
 	if err != nil {
 		cancel()

@@ -77,6 +77,10 @@ type Spec struct {
 	// Grace is the time from SIGTERM to SIGKILL after a cancel; 0: 2 s. It is at most
 	// a minute; above 2.5 s a canceled tree may take longer than 5 s to be gone.
 	Grace time.Duration
+	// Offline cuts the program off from every network, this machine's own included, for
+	// code that is to be watched and must reach nobody. It fails where
+	// [proc.CanOffline] does.
+	Offline bool
 	// TeeStdout and TeeStderr get what the program writes as it writes it; standard
 	// output only under [None], where it is not the protocol. Their errors are
 	// ignored. With several sessions at once they are written to concurrently.

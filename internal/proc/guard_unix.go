@@ -134,7 +134,7 @@ func launchProgram(ctx context.Context, spec Spec, path, marker string, child []
 		return handle{}, fmt.Errorf("%w: mode %v; use ModeAuto", ErrUnsupported, spec.Mode)
 	}
 	p := plan{Path: path, Argv: spec.Argv, Env: spec.Env, Dir: spec.Dir, Name: spec.Name, Marker: marker, Mode: spec.Mode,
-		Foreground: spec.Foreground, Linger: spec.Linger}
+		Foreground: spec.Foreground, Offline: spec.Offline, Linger: spec.Linger}
 	if !spec.NoGuard && os.Getenv(readyEnv) == strconv.Itoa(os.Getpid()) {
 		g, err := newGuard(p, child)
 		if err == nil {

@@ -22,6 +22,10 @@ func sysAttr(foreground bool) *syscall.SysProcAttr { return &syscall.SysProcAttr
 
 func intoCgroup(*syscall.SysProcAttr, *os.File) {}
 
+func offline(*syscall.SysProcAttr) error {
+	return fmt.Errorf("%w: a network of its own", ErrUnsupported)
+}
+
 func closeOnExec() {
 	syscall.CloseOnExec(controlFD)
 	syscall.CloseOnExec(statusFD)

@@ -114,6 +114,10 @@ type Spec struct {
 	// NoGuard starts the program directly. Then the death of the caller kills the program itself (Linux only) and what it
 	// left behind stays until Sweep. Start does the same when this process never called MaybeGuard.
 	NoGuard bool
+	// Offline gives the tree a network of its own in which there is nobody: no connection, also none to this machine, is
+	// possible. What lies in the file system, such as a socket with a path, is still there. Start fails with
+	// ErrUnsupported where CanOffline does.
+	Offline bool
 	// Mode demands one mechanism; Start fails when it is not to be had. ModeAuto takes the best.
 	Mode Mode
 }

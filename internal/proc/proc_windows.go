@@ -20,11 +20,17 @@ const (
 // MaybeGuard does nothing on Windows, where a job object ends the tree when its last handle closes.
 func MaybeGuard() {}
 
+// CanOffline returns an error wrapping ErrUnsupported.
+func CanOffline() error { return fmt.Errorf("%w: a network of its own", ErrUnsupported) }
+
 // launchProgram starts the program and puts it into a job object. What the program starts in the moment before that is not
 // in the job. The job dies with the caller, who holds the only handle to it.
 func launchProgram(_ context.Context, spec Spec, path, marker string, child []*os.File) (handle, error) {
 	if spec.Mode != ModeAuto && spec.Mode != ModeJob {
 		return handle{}, fmt.Errorf("%w: mode %v; use ModeAuto", ErrUnsupported, spec.Mode)
+	}
+	if spec.Offline {
+		return handle{}, CanOffline()
 	}
 	job, err := newJob()
 	if err != nil {

@@ -40,6 +40,32 @@ func intoCgroup(attr *syscall.SysProcAttr, dir *os.File) {
 	attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
 }
 
+// offline makes a start put the program into a network namespace of its own, whose only device is a loopback that is down.
+// Whoever may not make one makes it in a user namespace in which they are who they were (user_namespaces(7)). Whether that
+// is allowed here only a try tells.
+func offline(attr *syscall.SysProcAttr) error {
+	attr.Cloneflags |= syscall.CLONE_NEWNET
+	if tryClone(attr) == nil {
+		return nil
+	}
+	attr.Cloneflags |= syscall.CLONE_NEWUSER
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+	if err := tryClone(attr); err != nil {
+		return fmt.Errorf("%w: a network of its own: %w", ErrUnsupported, err)
+	}
+	return nil
+}
+
+// tryClone makes a process as attr says, which then ends because there is no program without a name.
+func tryClone(attr *syscall.SysProcAttr) error {
+	_, err := syscall.ForkExec("", []string{""}, &syscall.ProcAttr{Sys: attr})
+	if errors.Is(err, syscall.ENOENT) {
+		return nil
+	}
+	return err
+}
+
 // closeOnExec keeps from the program whatever descriptors the caller itself had inherited.
 func closeOnExec() {
 	syscall.CloseOnExec(controlFD)

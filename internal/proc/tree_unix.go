@@ -21,6 +21,7 @@ type plan struct {
 	Marker     string
 	Mode       Mode
 	Foreground bool
+	Offline    bool
 	Linger     time.Duration
 }
 
@@ -52,17 +53,22 @@ func startTree(p plan, files []uintptr, guarded bool) (*tree, error) {
 			return nil, err
 		}
 	}
-	attr := &syscall.ProcAttr{Dir: p.Dir, Env: append(p.Env, markerEnv+"="+p.Marker), Files: files, Sys: sysAttr(p.Foreground)}
+	sys, err := p.attr()
+	if err != nil {
+		return nil, err
+	}
+	attr := &syscall.ProcAttr{Dir: p.Dir, Env: append(p.Env, markerEnv+"="+p.Marker), Files: files, Sys: sys}
 	pid := 0
 	if t.mode == ModeAuto || t.mode == ModeCgroup {
 		dir, f, err := makeCgroup("stint-" + p.Name + "-" + p.Marker)
 		if err == nil {
+			outside := *sys
 			intoCgroup(attr.Sys, f)
 			pid, err = syscall.ForkExec(p.Path, p.Argv, attr)
 			f.Close()
 			if t.cgroup = dir; err != nil {
 				removeCgroup(dir, time.Now().Add(100*time.Millisecond))
-				t.cgroup, attr.Sys = "", sysAttr(p.Foreground)
+				t.cgroup, attr.Sys = "", &outside
 			}
 		}
 		if err != nil && t.mode == ModeCgroup {
@@ -89,6 +95,18 @@ func startTree(p plan, files []uintptr, guarded bool) (*tree, error) {
 	}
 	return t, nil
 }
+
+// attr is how the program is started.
+func (p *plan) attr() (*syscall.SysProcAttr, error) {
+	sys := sysAttr(p.Foreground)
+	if !p.Offline {
+		return sys, nil
+	}
+	return sys, offline(sys)
+}
+
+// CanOffline returns nil where Spec.Offline works for this user, else an error wrapping ErrUnsupported.
+func CanOffline() error { return offline(&syscall.SysProcAttr{}) }
 
 // prepare makes orphans come to this process if it is a guard.
 func (t *tree) prepare(guarded bool) error {

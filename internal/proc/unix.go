@@ -82,7 +82,7 @@ func startError(path string, err error) error {
 	remedy := "see execve(2)"
 	switch {
 	case errors.Is(err, ErrUnsupported):
-		remedy = "use ModeAuto"
+		remedy = "use ModeAuto, and no Offline"
 	case errors.Is(err, fs.ErrNotExist):
 		remedy = "check the path, and for a script the interpreter named in its first line"
 	case errors.Is(err, fs.ErrPermission):
