@@ -120,6 +120,17 @@ func scenes() map[string]scene {
 				return r.say("and the bills")
 			},
 		},
+		"exec": {
+			agent: func(t *testing.T) stint.Agent { return courier(t, nil) },
+			play: func(r *rig) stint.Session {
+				r.start("bring the parcels")
+				return r.say("the last one")
+			},
+		},
+		"exec-none": {
+			agent: plain,
+			play:  func(r *rig) stint.Session { return r.start("") },
+		},
 	}
 }
 
