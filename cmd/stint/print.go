@@ -118,11 +118,15 @@ func planText(row *stint.Row, p *journal.Plan, o *backOptions) string {
 		line("State", "unchanged")
 	default:
 		line("State", "%d bytes become %d", p.State.Before, p.State.After)
-		planChanges(&b, "", &p.State)
+		for _, text := range stateLines(&p.State) {
+			line("", "%s", text)
+		}
 	}
 	if p.Agent != nil {
 		line("Agent", "%s as it is now, which differs from the one that is pinned", term.Line(o.agent))
-		planChanges(&b, "", p.Agent)
+		for _, text := range stateLines(p.Agent) {
+			line("", "%s", text)
+		}
 	}
 	note := func(e *journal.EffectStep) string { return e.Note }
 	planSteps(&b, "Outside", p.Outside, note)
@@ -144,15 +148,15 @@ func planText(row *stint.Row, p *journal.Plan, o *backOptions) string {
 	return b.String()
 }
 
-// planChanges lists what differs between two states or definitions, ten of them.
-func planChanges(b *strings.Builder, label string, all *journal.StateChange) {
-	for i, c := range all.Changes {
+// stateLines says what differs between two states, a line each, the first ten of them.
+func stateLines(s *journal.StateChange) (out []string) {
+	for i, c := range s.Changes {
 		if i == 10 {
-			planLine(b, label, "and %d more (--json lists them)", len(all.Changes)-10+all.More)
-			return
+			return append(out, fmt.Sprintf("and %d more (--json lists them)", len(s.Changes)-10+s.More))
 		}
-		planLine(b, label, "%s  %s → %s", term.Line(or(c.Path, "(all)")), value(c.Old, c.OldSize), value(c.New, c.NewSize))
+		out = append(out, fmt.Sprintf("%s  %s → %s", term.Line(or(c.Path, "(all)")), value(c.Old, c.OldSize), value(c.New, c.NewSize)))
 	}
+	return out
 }
 
 func value(v []byte, size int) string {

@@ -46,6 +46,7 @@ type wiring struct {
 	first  func(file string, accepted []mcp.Pin)
 	look   bool       // accept nothing of servers of tools
 	over   *wiring    // of which this is one part, which is closed alone; nil: it is the whole
+	again  *again     // the agents only do again what is on record; nil: they act
 	shut   sync.Mutex // held while all is closed
 	mu     sync.Mutex
 	paces  map[string]*model.Pace // by provider
@@ -153,9 +154,12 @@ func (w *wiring) loop(c *config.Agent, p *pin) (stint.Agent, error) {
 
 // cli makes the agent of a command line of its own.
 func (w *wiring) cli(c *config.Agent) (stint.Agent, error) {
-	env, err := c.ResolveEnv(w.getenv, os.ReadFile)
-	if err != nil {
-		return nil, err
+	var env map[string]string
+	if w.again == nil { // else no process is started, and no secret is needed
+		var err error
+		if env, err = c.ResolveEnv(w.getenv, os.ReadFile); err != nil {
+			return nil, err
+		}
 	}
 	if c.Protocol == config.ACP {
 		return w.acp(c, env)
@@ -192,6 +196,9 @@ func (w *wiring) acp(c *config.Agent, env map[string]string) (stint.Agent, error
 
 // http makes the agent behind a URL.
 func (w *wiring) http(c *config.Agent) (stint.Agent, error) {
+	if err := w.again.mayAsk(c.HTTP.URL); err != nil {
+		return nil, err
+	}
 	secret, headers, err := c.HTTP.Resolve(w.getenv, os.ReadFile)
 	if err != nil {
 		return nil, err
@@ -226,7 +233,7 @@ func (w *wiring) spec(c config.Agent) (exec.Spec, map[string]string, error) {
 	}
 	spec := exec.Spec{
 		Command: c.Command, Protocol: exec.Protocol(c.Protocol), Dir: c.Dir, Env: env, Pass: c.Pass,
-		Keep: exec.Keep(c.Keep), Effect: c.Effect, Effects: c.Effects, MaxOutput: c.Output,
+		Keep: exec.Keep(c.Keep), Effect: c.Effect, Effects: c.Effects, MaxOutput: c.Output, Offline: w.again.offline(),
 	}
 	if w.tee != nil {
 		spec.TeeStdout, spec.TeeStderr = w.tee.stdout, w.tee.stderr
@@ -270,7 +277,7 @@ func (w *wiring) exec(c *config.Agent, p *pin) (stint.Agent, error) {
 		return nil, err
 	}
 	w.later(run.Close)
-	if p.Store == "" && len(p.Files) > 0 {
+	if w.again == nil && p.Store == "" && len(p.Files) > 0 {
 		return &pinned{Agent: run, spec: spec, files: p.Files, strict: c.Pin == config.PinStrict}, nil
 	}
 	return run, nil

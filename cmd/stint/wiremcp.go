@@ -35,6 +35,9 @@ func (w *wiring) served(m *config.MCPTools, p *pin) ([]tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
+	if w.again != nil {
+		return pinnedTools(m, p, specs, lock)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTools)
 	defer cancel()
 	var all []tool.Tool

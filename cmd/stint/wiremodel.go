@@ -41,6 +41,9 @@ func (w *wiring) llm(c *config.Agent, p *pin) (stint.Agent, error) {
 		free[judge.Name()] = isFree(&r.Provider)
 		spec.Rubric = &llm.Rubric{Text: r.Text, Model: judge, Rounds: r.Rounds}
 	}
+	if w.again != nil {
+		return llm.New(spec) // nothing is spent
+	}
 	table, err := w.prices()
 	if err != nil {
 		return nil, err
@@ -71,6 +74,9 @@ func healthRules(rules map[string]config.Rule) health.Rules {
 // for each other.
 func (w *wiring) model(ref *config.ModelRef) (model.Model, error) {
 	p := &ref.Provider
+	if w.again != nil && p.API != config.Script {
+		return silent(ref.ModelName()), nil
+	}
 	var m model.Model
 	headers, err := w.headers(p)
 	if err != nil {

@@ -100,8 +100,10 @@ func open(ctx context.Context, src Source, id stint.ID, opt *Options) (*tapes, *
 	switch {
 	case newest == 0:
 		return nil, nil, refuse(stint.NotFound, id, "stint show says how it stands", "no loop of it is completed yet, and only completed loops are done again")
-	case from < 1 || to < from || to > newest:
-		return nil, nil, refuse(stint.NotFound, id, "give loops of those", "loops %d to %d: loops 1 to %d are completed", from, to, newest)
+	case from < 1 || from > newest || to > newest:
+		return nil, nil, refuse(stint.NotFound, id, "give loops of those", "loop %d is not completed; loops 1 to %d are", max(from, to), newest)
+	case to < from:
+		return nil, nil, refuse(stint.Invalid, id, "give the first loop and then the last", "loop %d comes before loop %d", to, from)
 	}
 	line := opt.Line
 	if line < 0 {

@@ -90,6 +90,9 @@ func divergeStep(what What, pos stint.Position, recorded, offered *Step) *Diverg
 		d.Text = fmt.Sprintf("step %s was %s, and the agent ends the loop without it", pos, recorded)
 	default:
 		d.Text = fmt.Sprintf("step %s was %s, and the agent asks for %s", pos, recorded, offered)
+		if recorded.String() == offered.String() {
+			d.Text = fmt.Sprintf("step %s was %s, and the agent asks for it with another input", pos, recorded)
+		}
 		if recorded.Hash != offered.Hash && recorded.Size >= 0 {
 			c := past.Compare(recorded.Input, offered.Input)
 			d.Change = &c

@@ -145,13 +145,28 @@ func (s *Server) tools(accepted, now Pin, trust bool) ([]tool.Tool, error) {
 	if err := s.compare(accepted, now); err != nil {
 		return nil, err
 	}
+	return toolsOf(s.spec, now, trust, func(name string) tool.Caller { return &caller{server: s, name: name, accepted: accepted} }), nil
+}
+
+// PinnedTools returns the tools of a server as it was when was was made, without starting
+// it: for those who look at them and call none. A call is [stint.Invalid].
+func PinnedTools(spec Spec, was Pin) []tool.Tool {
+	return toolsOf(spec, was, spec.Trust, func(string) tool.Caller {
+		return tool.CallerFunc(func(context.Context, tool.Call) (tool.Output, error) {
+			return tool.Output{}, &stint.Error{Code: stint.Invalid, Op: "mcp server " + spec.Name, Err: errors.New("it was not started"), Hint: "run the session; these tools are only looked at"}
+		})
+	})
+}
+
+// toolsOf are the tools of a server that is as now says.
+func toolsOf(spec Spec, now Pin, trust bool, call func(name string) tool.Caller) []tool.Tool {
 	tools := make([]tool.Tool, 0, len(now.Tools))
 	for _, name := range slices.Sorted(maps.Keys(now.Tools)) {
 		d := now.Tools[name]
 		one := tool.Tool{
-			Name: tool.Join(s.spec.Name, name), Description: d.Description, Schema: d.Schema,
-			Timeout: s.spec.Timeout, Approve: s.spec.Approve[name], Source: "mcp " + s.spec.Name,
-			Taints: true, Caller: &caller{server: s, name: name, accepted: accepted},
+			Name: tool.Join(spec.Name, name), Description: d.Description, Schema: d.Schema,
+			Timeout: spec.Timeout, Approve: spec.Approve[name], Source: "mcp " + spec.Name,
+			Taints: true, Caller: call(name),
 		}
 		if trust {
 			one.Effect = d.Hints.effect()
@@ -161,7 +176,7 @@ func (s *Server) tools(accepted, now Pin, trust bool) ([]tool.Tool, error) {
 		tools = append(tools, one)
 	}
 	slices.SortFunc(tools, func(a, b tool.Tool) int { return cmp.Compare(a.Name, b.Name) })
-	return tools, nil
+	return tools
 }
 
 // effect is what hints mean, where they are trusted.
