@@ -118,6 +118,8 @@ func doorLayers() []row {
 		{pkg: "internal/explain", is: "a page on every word and code that is shown", may: may(root, "internal/ident", "internal/term")},
 		{pkg: "internal/view", is: "answers; it gets a Reader, so it cannot write", may: may(root, "journal", "internal/explain", "internal/ident", "internal/term")},
 		{pkg: "internal/control", is: "orders to sessions, the same for the command line and the API", may: may(root, "journal", "engine", "tool", "internal/config", "internal/ident", "internal/jsonx", "internal/term", "internal/view")},
+		{pkg: "internal/view", is: "answers; it gets a Reader, so it cannot write", may: may(root, "journal", "internal/explain", "internal/ident", "internal/past", "internal/term")},
+		{pkg: "internal/control", is: "orders to sessions, the same for the command line and the API", may: may(root, "journal", "engine", "tool", "internal/config", "internal/ident", "internal/term", "internal/view")},
 		{pkg: "internal/mcpserver", is: "sessions as tools of the Model Context Protocol, for other agents", may: may(root, "tool", "internal/ident", "internal/term", "internal/view")},
 		{pkg: "internal/server", is: "the life of a server: where it listens, what it obeys, how it ends", may: may(root, "engine", "internal/access/guard", "internal/proc")},
 		{pkg: "internal/stream", is: "what happens, as events over HTTP with cursors that outlive the process", may: may(root, "model", "internal/view", "internal/problem")},

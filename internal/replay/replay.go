@@ -79,18 +79,7 @@ func open(ctx context.Context, src Source, id stint.ID, opt *Options) (*tapes, *
 	if row.Session.Trigger.OfServer() {
 		return nil, nil, refuse(stint.Invalid, id, "give a session; stint ps -a lists them", "the system journal is no session that ran")
 	}
-	kinds := []stint.Kind{stint.SessionCreated, stint.LineStarted, stint.LoopStarted, stint.LoopCompleted, stint.LoopFailed, stint.SessionEnded}
-	var es []stint.Entry
-	for after := stint.Seq(0); ; after = es[len(es)-1].Seq {
-		more, err := src.Entries(ctx, stint.Range{Session: id, After: after, Kinds: kinds, Limit: readPage})
-		if err != nil {
-			return nil, nil, err
-		}
-		if es = append(es, more...); len(more) < readPage {
-			break
-		}
-	}
-	loops, err := journal.Course(es, opt.Line)
+	loops, line, err := past.Course(ctx, src, id, opt.Line)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -105,11 +94,11 @@ func open(ctx context.Context, src Source, id stint.ID, opt *Options) (*tapes, *
 	case to < from:
 		return nil, nil, refuse(stint.Invalid, id, "give the first loop and then the last", "loop %d comes before loop %d", to, from)
 	}
-	line := opt.Line
-	if line < 0 {
-		line = row.Session.At.Line
-	}
 	t := &tapes{ctx: ctx, src: src, family: row.Session.Family, fold: stint.Session{}, loops: loops[from-1 : to]}
+	es, err := src.Entries(ctx, stint.Range{Session: id, Limit: 1})
+	if err != nil {
+		return nil, nil, err
+	}
 	body, err := past.Body(ctx, src, t.family, &es[0])
 	if err != nil {
 		return nil, nil, readable(err)

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 
 	"github.com/stint-dev/stint"
@@ -22,7 +21,7 @@ type tape struct {
 	steps   past.Steps
 	told    past.Steps // those that had been left when it was entered last
 	tries   map[place]*journal.StepDone
-	inputs  map[place]*stint.Entry // that carry the input of a step
+	inputs  past.Inputs
 	seqs    map[place]stint.Seq
 	entered bool // the entries that follow its beginning are still part of it
 
@@ -59,7 +58,7 @@ func (t *tapes) next() (*tape, error) {
 	}
 	l := t.loops[0]
 	t.loops = t.loops[1:]
-	t.current = &tape{loop: l, steps: past.Steps{}, told: past.Steps{}, tries: map[place]*journal.StepDone{}, inputs: map[place]*stint.Entry{}, seqs: map[place]stint.Seq{}}
+	t.current = &tape{loop: l, steps: past.Steps{}, told: past.Steps{}, tries: map[place]*journal.StepDone{}, inputs: past.Inputs{}, seqs: map[place]stint.Seq{}}
 	if l.Number == 1 && len(t.input.Body) > 0 {
 		t.current.inbox = append(t.current.inbox, t.input)
 	}
@@ -168,18 +167,17 @@ func (t *tape) step(e *stint.Entry) error {
 	if err := t.steps.Add(e); err != nil {
 		return err
 	}
+	t.inputs.Add(e)
 	at := place{e.Pos.Step, e.Pos.Sub}
 	switch e.Kind {
 	case stint.StepRequested, stint.ApprovalRequested:
-		t.inputs[at], t.seqs[at] = e, e.Seq
+		t.seqs[at] = e.Seq
 	case stint.StepCompleted, stint.StepFailed:
 		d, err := journal.Decode[journal.StepDone](e)
 		if err != nil {
 			return err
 		}
-		if t.seqs[at] = e.Seq; len(d.Args) > 0 || t.inputs[at] == nil {
-			t.inputs[at] = e
-		}
+		t.seqs[at] = e.Seq
 		if e.Kind == stint.StepFailed && !d.Definite {
 			t.tries[at] = &d
 		}
@@ -214,32 +212,11 @@ func (t *tapes) outcome(e *stint.Entry) error {
 // recordedStep is the side of a divergence that is on record.
 func (t *tapes) recordedStep(c *tape, at place, intent journal.StepRequested) (*Step, error) {
 	s := &Step{Name: intent.Name, Kind: intent.Kind, Effect: intent.Effect, Hash: intent.Input, Size: -1}
-	if intent.Input == "" {
-		s.Size = 0
-		return s, nil
+	input, known, err := c.inputs.Of(t.ctx, t.src, t.family, at, intent)
+	if known {
+		s.Input, s.Size = input, len(input)
 	}
-	e := c.inputs[at]
-	if e == nil {
-		return s, nil
-	}
-	var body json.RawMessage
-	if e.Kind == stint.StepCompleted || e.Kind == stint.StepFailed {
-		d, err := journal.Decode[journal.StepDone](e)
-		if err != nil {
-			return nil, err
-		}
-		body = d.Args
-	} else {
-		b, err := past.Body(t.ctx, t.src, t.family, e)
-		if err != nil {
-			return nil, err
-		}
-		body = b
-	}
-	if len(body) > 0 {
-		s.Input, s.Size = body, len(body)
-	}
-	return s, nil
+	return s, err
 }
 
 // at is a place in the loop.

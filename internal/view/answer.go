@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/past"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/journal"
 )
@@ -48,47 +49,18 @@ func (l *Log) told(d *journal.StepDone, body []byte) (g gave, ok bool) {
 	return gave{}, false
 }
 
-// answer reads what a model said: of the agent llm, or of one with a command line of its
-// own.
+// answer is what a model said, on one line.
 func (l *Log) answer(body []byte) (gave, bool) {
-	var a struct {
-		Message *struct {
-			Parts []struct {
-				Text string
-				Call *struct{ Name string }
-			}
-		}
-		Stop   string
-		Reason string
-
-		Text  string
-		Calls []struct{ Name string }
-		Last  *bool
-	}
-	if !isObject(body) || json.Unmarshal(body, &a) != nil {
+	a, ok := past.ReadAnswer(body)
+	if !ok {
 		return gave{}, false
 	}
-	text, calls := a.Text, []string(nil)
-	switch {
-	case a.Message != nil && a.Stop != "":
-		text = ""
-		for _, p := range a.Message.Parts {
-			if text += p.Text; p.Call != nil {
-				calls = append(calls, p.Call.Name)
-			}
-		}
-	case a.Message == nil && (len(a.Calls) > 0 || a.Text != "" && a.Last != nil):
-		for _, c := range a.Calls {
-			calls = append(calls, c.Name)
-		}
-	default:
-		return gave{}, false
-	}
-	if text = strings.TrimSpace(text); l.heard {
+	text := strings.TrimSpace(a.Text)
+	if l.heard {
 		text = ""
 	}
-	if len(calls) > 0 {
-		text = strings.TrimSpace(l.opening(text) + " → " + strings.Join(calls, ", "))
+	if len(a.Calls) > 0 {
+		text = strings.TrimSpace(l.opening(text) + " → " + strings.Join(a.Calls, ", "))
 	}
 	if why := stopWord(a.Stop, a.Reason); why != "" {
 		text = strings.TrimSpace("[" + why + "] " + text)
