@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/compare"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
 	"github.com/stint-dev/stint/journal"
@@ -19,6 +20,9 @@ func (a *app) printSession(row *stint.Row) error {
 
 // followPoll is how often a follower looks for new entries.
 const followPoll = 100 * time.Millisecond
+
+// shownChanges is how many values are listed of what differs between two states.
+const shownChanges = 10
 
 // planLine is one line of a plan.
 func planLine(b *strings.Builder, label, format string, args ...any) {
@@ -118,7 +122,7 @@ func planText(row *stint.Row, p *journal.Plan, o *backOptions) string {
 		line("State", "unchanged")
 	default:
 		line("State", "%d bytes become %d", p.State.Before, p.State.After)
-		for _, text := range stateLines(&p.State) {
+		for _, text := range compare.Lines(&p.State, shownChanges) {
 			line("", "%s", text)
 		}
 	}
@@ -146,27 +150,6 @@ func planText(row *stint.Row, p *journal.Plan, o *backOptions) string {
 		line("Resumes", "the next call of the model reads about %s tokens again", term.Grouped(t))
 	}
 	return b.String()
-}
-
-// stateLines says what differs between two states, a line each, the first ten of them.
-func stateLines(s *journal.StateChange) (out []string) {
-	for i, c := range s.Changes {
-		if i == 10 {
-			return append(out, fmt.Sprintf("and %d more (--json lists them)", len(s.Changes)-10+s.More))
-		}
-		out = append(out, fmt.Sprintf("%s  %s → %s", term.Line(or(c.Path, "(all)")), value(c.Old, c.OldSize), value(c.New, c.NewSize)))
-	}
-	return out
-}
-
-func value(v []byte, size int) string {
-	switch {
-	case size == 0:
-		return "(none)"
-	case v == nil:
-		return fmt.Sprintf("(%d bytes)", size)
-	}
-	return term.Line(string(v))
 }
 
 func or(s, def string) string {

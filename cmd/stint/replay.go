@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/compare"
 	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/replay"
 	"github.com/stint-dev/stint/internal/term"
@@ -247,7 +248,7 @@ func (a *app) printReport(row *stint.Row, rep *replay.Report) {
 		a.printSide("step", side)
 	}
 	if d.Change != nil {
-		for _, text := range stateLines(d.Change) {
+		for _, text := range compare.Lines(d.Change, shownChanges) {
 			a.printf("  %s\n", text)
 		}
 	}

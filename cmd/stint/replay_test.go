@@ -20,14 +20,17 @@ func oncall(d *desk) {
   other: {kind: llm, model: script/answers.json, instructions: You are a poet., tools: [sleep]}
 `)
 	d.put("answers.json", `{"model":"clerk-1","steps":[{"tools":[{"name":"sleep","input":{"seconds":0}}]},{"text":"Done."}]}`)
-	d.put("count.sh", `read -r line
+	d.put("count.sh", countProgram)
+}
+
+// countProgram is an agent of three loops, with a step in each.
+const countProgram = `read -r line
 echo '{"type":"step","id":1,"name":"add","effect":"read","input":{"n":'$STINT_LOOP'}}'
 read -r answer
 case $answer in *proceed*) echo '{"type":"result","id":1,"result":{"n":'$STINT_LOOP'}}' ;; esac
 echo '{"type":"state","patch":{"sum":'$STINT_LOOP'}}'
 [ $STINT_LOOP = 3 ] && echo '{"type":"end","outcome":"complete"}' || echo '{"type":"end","outcome":"continue","headline":"at '$STINT_LOOP'"}'
-`)
-}
+`
 
 func TestReplay(t *testing.T) {
 	t.Parallel()
@@ -44,11 +47,7 @@ func TestReplay(t *testing.T) {
 	d.says(exitNotOK, `instructions: "You are a clerk." → "You are a poet."`, "replay", "clerk-1", "--agent", "other")
 	d.says(exitNotOK, "step 1.1 was model \"clerk-1\" (read), and the agent asks for it with another input", "replay", "clerk-1", "--agent", "other")
 
-	program, err := os.ReadFile(filepath.Join(d.dir, "count.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.put("count.sh", strings.Replace(string(program), `"n":'$STINT_LOOP'}}'`, `"n":'$((STINT_LOOP * STINT_LOOP))'}}'`, 1))
+	d.put("count.sh", strings.Replace(countProgram, `"n":'$STINT_LOOP'}}'`, `"n":'$((STINT_LOOP * STINT_LOOP))'}}'`, 1))
 	d.says(exitNotOK, "  loop 1    same  1 step  at 1\n  loop 2    DIFFERS\nstep 2.1 was step \"add\" (read)", "replay", "count-1")
 	d.says(exitNotOK, "  /n  2 → 4\n", "replay", "count-1")
 	d.says(exitNotOK, "count.sh: ", "replay", "count-1")

@@ -119,6 +119,7 @@ func doorLayers() []row {
 		{pkg: "internal/view", is: "answers; it gets a Reader, so it cannot write", may: may(root, "journal", "internal/explain", "internal/ident", "internal/term")},
 		{pkg: "internal/control", is: "orders to sessions, the same for the command line and the API", may: may(root, "journal", "engine", "tool", "internal/config", "internal/ident", "internal/jsonx", "internal/term", "internal/view")},
 		{pkg: "internal/view", is: "answers; it gets a Reader, so it cannot write", may: may(root, "journal", "internal/explain", "internal/ident", "internal/past", "internal/term")},
+		{pkg: "internal/compare", is: "two loops, or two sessions, side by side, and where a value came from", may: may(root, "journal", "internal/past", "internal/term", "internal/view")},
 		{pkg: "internal/control", is: "orders to sessions, the same for the command line and the API", may: may(root, "journal", "engine", "tool", "internal/config", "internal/ident", "internal/term", "internal/view")},
 		{pkg: "internal/mcpserver", is: "sessions as tools of the Model Context Protocol, for other agents", may: may(root, "tool", "internal/ident", "internal/term", "internal/view")},
 		{pkg: "internal/server", is: "the life of a server: where it listens, what it obeys, how it ends", may: may(root, "engine", "internal/access/guard", "internal/proc")},
