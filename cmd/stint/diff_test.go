@@ -36,3 +36,21 @@ func TestDiffOfLoopsAndSessions(t *testing.T) {
 	d.fails(exitNotFound, "there is no loop 4", "diff", "one", "1", "4")
 	d.fails(exitNotFound, "there is no session", "diff", "one", "three")
 }
+
+func TestBisectOfSession(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	oncall(d)
+	d.says(exitOK, "", "run", "count", "--name", "one")
+	short := d.row(d.id("one")).Short
+	d.says(exitOK, "Loop 2 of one ("+short+") is the first: /sum\n  before    1\n  then      2\n  step      2.1 step add (read) ended last before it\n  headline  at 2\n"+
+		"  stint logs "+short+":2.1 --content\n  stint diff "+short+" 1 2\n  stint restart "+short+" --from 1 --dry-run\n", "bisect", "one", "/sum=2")
+	d.says(exitOK, "Loop 1 of one", "bisect", "one/0", "/sum")
+	d.says(exitOK, `"loop":3`, "bisect", "one", "/sum=3", "--assume-monotone", "--json")
+	d.says(exitOK, "Loop 2 of one", "bisect", "one", "/sum", "--changed")
+	d.fails(exitNotFound, "no state at the end of loops 1 to 3 has /sum = 4", "bisect", "one", "/sum=4")
+	d.fails(exitInvalid, "is no JSON pointer", "bisect", "one", "sum")
+	d.fails(exitInvalid, "leave =VALUE out", "bisect", "one", "/sum=1", "--changed")
+	d.fails(exitInvalid, "leave --assume-monotone out", "bisect", "one", "/sum", "--changed", "--assume-monotone")
+	d.fails(exitInvalid, "a session and a JSON pointer", "bisect", "one")
+}
