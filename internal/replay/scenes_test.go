@@ -127,6 +127,24 @@ func scenes() map[string]scene {
 				return r.say("the last one")
 			},
 		},
+		"http": {
+			agent: func(t *testing.T) stint.Agent { return baker(t, strings.NewReplacer()) },
+			play:  func(r *rig) stint.Session { return r.start("") },
+		},
+		"cli": {
+			agent: writer,
+			play: func(r *rig) stint.Session {
+				r.start("write the file")
+				return r.say("and now?")
+			},
+		},
+		"acp": {
+			agent: peer,
+			play: func(r *rig) stint.Session {
+				r.start("write the file")
+				return r.say("and now?")
+			},
+		},
 		"exec-none": {
 			agent: plain,
 			play:  func(r *rig) stint.Session { return r.start("") },
