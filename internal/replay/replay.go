@@ -191,6 +191,9 @@ func (l *loop) compareState(state json.RawMessage, states *past.Walk) (*Divergen
 
 // compareEnd says how what follows the loop differs from what did; empty: it does not.
 func (l *loop) compareEnd(next stint.Next) (What, string) {
+	if !l.whole && l.ended == nil && l.waits == nil {
+		return "", "" // the journal ends with the loop, and its session may just be about to end
+	}
 	stopped := l.ended != nil && l.ended.Outcome == stint.Completed && l.ended.Reason == past.StopMet
 	switch {
 	case next.End != nil:

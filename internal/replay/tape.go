@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"maps"
+	"strings"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/past"
@@ -25,13 +26,12 @@ type tape struct {
 	seqs    map[place]stint.Seq
 	entered bool // the entries that follow its beginning are still part of it
 
-	done     journal.LoopCompleted
-	stateful bool // done has a state
-	byOrder  bool // a message was acted on after the loop, before the session stopped
-	ended    *journal.Ended
-	result   []byte
-	waits    *journal.Waiting
-	whole    bool // what followed the loop is known
+	done    journal.LoopCompleted
+	byOrder bool // a message was acted on after the loop, before the session stopped
+	ended   *journal.Ended
+	result  []byte
+	waits   *journal.Waiting
+	whole   bool // what followed the loop is known
 }
 
 // tapes reads the loops of a line one after the other.
@@ -129,13 +129,7 @@ func (t *tapes) add(e *stint.Entry) error {
 	}
 	switch e.Kind {
 	case stint.LoopStarted:
-		c.session, c.epoch, c.entered = t.fold, e.Epoch, true
-		c.told = past.Steps{}
-		for at, s := range c.steps {
-			was := *s
-			c.told[at] = &was
-		}
-		clear(c.tries)
+		c.enter(e, t.fold)
 	case stint.MessageTaken:
 		return t.message(e)
 	case stint.LoopCompleted:
@@ -144,6 +138,21 @@ func (t *tapes) add(e *stint.Entry) error {
 		return err
 	}
 	return c.step(e)
+}
+
+// enter notes that the loop was entered. A loop that was held for an answer goes on with
+// such an entry too, under the same lease; it is not told from one that was left and entered
+// again at once, so what the agent had gone on from by then is kept.
+func (t *tape) enter(e *stint.Entry, now stint.Session) {
+	if t.epoch != e.Epoch || t.session.At.Attempt != e.Pos.Attempt {
+		clear(t.tries)
+	}
+	t.session, t.epoch, t.entered = now, e.Epoch, true
+	t.told = past.Steps{}
+	for at, s := range t.steps {
+		was := *s
+		t.told[at] = &was
+	}
 }
 
 // message notes what was said to the loop.
@@ -183,7 +192,20 @@ func (t *tape) step(e *stint.Entry) error {
 		}
 	case stint.StepResolved:
 		t.seqs[at] = e.Seq
+		return t.resolved(at, e)
 	}
+	return nil
+}
+
+// resolved notes that a rule found out that a step had not happened: its agent got the
+// error that led to that, and may have gone on from it.
+func (t *tape) resolved(at place, e *stint.Entry) error {
+	d, err := journal.Decode[journal.StepResolved](e)
+	if err != nil || d.Verdict != journal.NotHappened || e.Actor != stint.ByPolicy {
+		return err
+	}
+	_, why, _ := strings.Cut(d.Reason, ": ")
+	t.tries[at] = &journal.StepDone{StepRequested: t.steps.At(at[0], at[1]).Intent, Error: why}
 	return nil
 }
 

@@ -1,0 +1,77 @@
+package replay_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/internal/replay"
+	"github.com/stint-dev/stint/journal"
+)
+
+// asker goes on from an error before and after a question that it is held for, and from one
+// of a step that a rule finds not to have happened.
+func asker(ctx context.Context, l stint.Loop) (stint.Next, error) {
+	var said []string
+	try := func(name string, effect stint.Effect) {
+		_, err := l.Do(ctx, stint.Step{Name: name, Effect: effect}, func(context.Context, string) (stint.Result, error) {
+			return stint.Result{}, errors.New(name + " is away")
+		})
+		if err != nil && !errors.Is(err, stint.ErrParked) {
+			said = append(said, err.Error())
+		}
+	}
+	try("first", stint.Read)
+	_, err := l.Do(ctx, stint.Step{Name: "ask", Ask: "Now?", Hold: time.Hour}, func(context.Context, string) (stint.Result, error) { return stint.Result{}, nil })
+	if err != nil {
+		return stint.Next{}, err
+	}
+	try("second", stint.Idempotent)
+	try("third", stint.Once)
+	state, err := stint.Marshal(said)
+	return stint.Next{State: state, End: &stint.End{Result: state}}, err
+}
+
+func TestErrorsThatTheAgentWentOnFrom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, stint.AgentFunc(asker))
+		r.agent.Doubt = func(string) engine.Doubt {
+			return engine.Doubt{Verify: func(context.Context, stint.Step, string) (journal.Verdict, json.RawMessage, error) {
+				return journal.NotHappened, nil, nil
+			}}
+		}
+		if err := r.e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if r.e, err = engine.New(t.Context(), r.store, engine.Options{Agents: []engine.Agent{r.agent}}); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan stint.Session, 1)
+		go func() { ended <- r.start("") }()
+		synctest.Wait()
+		row, err := r.store.Session(t.Context(), r.id)
+		if err != nil || row.Session.Wait == nil || !row.Live {
+			t.Fatalf("it is not held: %+v, %v", row, err)
+		}
+		_, seq := ident.CutApprovalID(row.Session.Wait.Approval)
+		d := journal.Decision{Approval: seq, State: stint.ApprovalApproved}
+		if err := r.store.Send(t.Context(), r.id, stint.Message{ID: d.MessageID(), Kind: stint.Decision, From: "human:ana", Data: marshal(t, d)}); err != nil {
+			t.Fatal(err)
+		}
+		s := <-ended
+		if s.Status != stint.Completed {
+			t.Fatalf("it is %s: %s", s.Status, s.Reason)
+		}
+		rep, err := replay.Run(t.Context(), r.store, r.id, stint.AgentFunc(asker), replay.Options{Line: -1})
+		if err != nil || rep.Divergence != nil || len(rep.Loops) != 1 || rep.Loops[0].Steps != 4 {
+			t.Errorf("%v: %s", err, marshal(t, rep))
+		}
+	})
+}
