@@ -83,8 +83,18 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// An agent behind a URL is asked only by who says so.
+// An agent behind a URL is asked only by who says so, and a program has a network only then.
 func TestReplayAsksNobody(t *testing.T) {
+	for _, c := range []struct {
+		again   *again
+		offline bool
+	}{{nil, false}, {&again{}, true}, {&again{network: true}, false}} {
+		w := &wiring{getenv: os.LookupEnv, again: c.again}
+		spec, _, err := w.spec(config.Agent{Name: "near", Kind: config.KindExec, Command: []string{"true"}})
+		if err != nil || spec.Offline != c.offline {
+			t.Errorf("with %+v a program is started with %+v, %v", c.again, spec, err)
+		}
+	}
 	w := &wiring{getenv: os.LookupEnv, again: &again{}}
 	c := config.Agent{Name: "far", Kind: config.KindHTTP, Kinds: config.Kinds{HTTP: &config.HTTP{URL: "http://127.0.0.1:1/"}}}
 	if _, err := w.http(&c); stint.CodeOf(err) != stint.Denied {

@@ -51,6 +51,7 @@ func table() []mutant {
 		doorMutants(),
 		feedMutants(),
 		clientMutants(),
+		replayMutants(),
 	)
 }
 
