@@ -171,7 +171,7 @@ func (d *driver) quit(err error) error {
 		_ = d.giveBack()
 		return err
 	}
-	wait := &stint.Wait{For: stint.ForRetry, Until: faultpoint.Now().Add(d.e.unfitFor(s.ID, 5*time.Minute)), What: "it could not be begun: " + oneLine(err)}
+	wait := &stint.Wait{For: stint.ForRetry, Until: faultpoint.Now().Add(d.e.unfitFor(s.ID, 5*time.Minute)), What: past.Unbegun + oneLine(err)}
 	_ = d.leave(&parking{wait: wait, hint: hintOf(err)})
 	return err
 }
@@ -452,7 +452,7 @@ func (d *driver) complete(l *loop, next stint.Next, ref journal.StateRef, body [
 	case d.agent.Done != nil:
 		done, err := d.stopCondition(&s)
 		if err != nil {
-			return &parking{hint: hintOf(err), end: &stint.End{Outcome: stint.Failed, Reason: "the stop condition cannot be asked: " + oneLine(err)}}, nil
+			return &parking{hint: hintOf(err), end: &stint.End{Outcome: stint.Failed, Reason: past.StopFailed + oneLine(err)}}, nil
 		}
 		if done {
 			return &parking{end: &stint.End{Outcome: stint.Completed, Reason: past.StopMet, Result: d.state}}, nil

@@ -123,8 +123,12 @@ func FirstInput(es []stint.Entry) (stint.Message, *stint.Entry, error) {
 	return m, &es[1], nil
 }
 
-// StopMet is the reason of the end that an agent's stop condition brings about.
-const StopMet = "stop condition met"
+// What stands between loops where it was not the agent who said so.
+const (
+	StopMet    = "stop condition met"                   // the reason of the end that its stop condition brings about
+	StopFailed = "the stop condition cannot be asked: " // how the reason of an end begins that it brings about by failing
+	Unbegun    = "it could not be begun: "              // how begins what a session waits for whose next loop could not be begun
+)
 
 // WaitFor is what a session waits for whose agent asked for w.
 func WaitFor(w *stint.Wait) stint.WaitFor {

@@ -75,3 +75,31 @@ func TestErrorsThatTheAgentWentOnFrom(t *testing.T) {
 		}
 	})
 }
+
+// A prompt that was taken while a loop was open belongs to the loop after it.
+func TestAPromptForTheLoopAfter(t *testing.T) {
+	agent := stint.AgentFunc(func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+		if l.Session().At.Loop == 1 {
+			if _, err := l.Do(ctx, stint.Step{Name: "ask", Ask: "Now?"}, func(context.Context, string) (stint.Result, error) { return stint.Result{}, nil }); err != nil {
+				return stint.Next{}, err
+			}
+			return stint.Next{State: json.RawMessage(`"asked"`)}, nil
+		}
+		state := marshal(t, string(l.Inbox()[0].Body))
+		return stint.Next{State: state, End: &stint.End{}}, nil
+	})
+	r := newRig(t, agent)
+	s := r.start("")
+	r.send(stint.Message{Kind: stint.Restart, Data: json.RawMessage(`{"say":"again"}`)})
+	row, err := r.store.Session(t.Context(), r.id)
+	if err != nil || row.Session.At.Said == 0 {
+		t.Fatalf("no prompt is on record for the loop after: %+v, %v", row.Session.At, err)
+	}
+	if s = r.decide(s, stint.ApprovalApproved, "", ""); s.Status != stint.Completed {
+		t.Fatalf("it is %s: %s", s.Status, s.Reason)
+	}
+	rep, err := replay.Run(t.Context(), r.store, r.id, agent, replay.Options{Line: -1})
+	if err != nil || rep.Divergence != nil || len(rep.Loops) != 2 {
+		t.Errorf("%v: %s", err, marshal(t, rep))
+	}
+}

@@ -110,7 +110,8 @@ func (l *loop) prepare(ctx context.Context, s stint.Step, step, sub int) (res st
 		l.other(NoStep, step, sub, nil, &s, intent)
 		return res, nil, stint.ErrParked
 	case try != nil && try.Same(intent):
-		return res, errors.New(try.Error), nil
+		// As a known outcome: to agents that talk with a program, another error is not its own.
+		return res, stint.Definite(errors.New(try.Error)), nil
 	case try != nil:
 		l.other(OtherStep, step, sub, &try.StepRequested, &s, intent)
 		return res, nil, stint.ErrParked

@@ -46,6 +46,9 @@ func Run(ctx context.Context, src Source, id stint.ID, agent stint.Agent, opt Op
 		if c == nil {
 			return rep, nil
 		}
+		if opt.Settled {
+			c.told, c.session.At.Approvals = c.steps, nil
+		}
 		l := &loop{tape: c, from: t, output: opt.Output}
 		if l.state, err = states.At(c.session.Checkpoint); err != nil {
 			return nil, readable(err)
@@ -94,7 +97,7 @@ func open(ctx context.Context, src Source, id stint.ID, opt *Options) (*tapes, *
 	case to < from:
 		return nil, nil, refuse(stint.Invalid, id, "give the first loop and then the last", "loop %d comes before loop %d", to, from)
 	}
-	t := &tapes{ctx: ctx, src: src, family: row.Session.Family, fold: stint.Session{}, loops: loops[from-1 : to]}
+	t := &tapes{ctx: ctx, src: src, family: row.Session.Family, fold: stint.Session{}, loops: loops[from-1 : to], early: map[place][]stint.Message{}}
 	es, err := src.Entries(ctx, stint.Range{Session: id, Limit: 1})
 	if err != nil {
 		return nil, nil, err
@@ -210,7 +213,7 @@ func (l *loop) compareEnd(next stint.Next) (What, string) {
 		case l.waits != nil && l.waits.For != want:
 			return OtherWait, fmt.Sprintf("the session waited (for: %s), and the agent waits (for: %s)", l.waits.For, want)
 		}
-	case l.waits != nil && !l.byOrder && l.waits.For != stint.ForBudget && l.waits.For != stint.ForOperator:
+	case l.waits != nil && l.waitsByAgent():
 		return OtherWait, fmt.Sprintf("the session waited (for: %s), and the agent goes on", l.waits.For)
 	}
 	return "", ""
@@ -222,12 +225,23 @@ func (l *loop) endsByAgent() bool {
 	case stint.Completed:
 		return true
 	case stint.Failed:
-		return !strings.HasPrefix(l.ended.Reason, "the stop condition cannot be asked: ")
+		return !strings.HasPrefix(l.ended.Reason, past.StopFailed)
 	case stint.Stopped:
 		name, _, limit := strings.Cut(l.ended.Reason, ": ")
 		return !limit || !slices.Contains([]string{"deadline", "wall", "idle", "loops", "steps", "tokens", "cost"}, name)
 	}
 	return false
+}
+
+// waitsByAgent tells the agent's wait from one that somebody else brought about.
+func (l *loop) waitsByAgent() bool {
+	switch l.waits.For {
+	case stint.ForBudget, stint.ForOperator:
+		return false
+	case stint.ForRetry:
+		return !strings.HasPrefix(l.waits.What, past.Unbegun)
+	}
+	return !l.byOrder
 }
 
 func (l *loop) compareEnded(e *stint.End) string {

@@ -73,6 +73,9 @@ type Step struct {
 type Options struct {
 	Line     int // -1: the current one
 	From, To int // the first and the last loop; 0: of those that were completed
+	// Settled shows the agent each loop as one whose steps are all on record, and not as its
+	// last entry saw it: for agents that would start a program for what was not.
+	Settled bool
 	// Passed is told of each loop that came out as recorded; nil: nobody is.
 	Passed func(Loop)
 	// Output gets what the agent logs, from many goroutines; nil: it is dropped.

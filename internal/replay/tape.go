@@ -43,6 +43,7 @@ type tapes struct {
 	fold    stint.Session
 	loops   []journal.Loop // wanted, and not given out yet
 	current *tape
+	early   map[place][]stint.Message // taken for a loop that has not begun, by line and loop
 	page    []stint.Entry
 	after   stint.Seq
 	end     bool
@@ -62,6 +63,8 @@ func (t *tapes) next() (*tape, error) {
 	if l.Number == 1 && len(t.input.Body) > 0 {
 		t.current.inbox = append(t.current.inbox, t.input)
 	}
+	t.current.inbox = append(t.current.inbox, t.early[place{l.Line, l.Number}]...)
+	delete(t.early, place{l.Line, l.Number})
 	for !t.current.whole {
 		e, err := t.entry()
 		if err != nil {
@@ -118,10 +121,14 @@ func (t *tape) follow(e *stint.Entry) {
 // add notes what e says of the loop.
 func (t *tapes) add(e *stint.Entry) error {
 	c := t.current
+	mine := e.Pos.Loop == c.loop.Number && e.Pos.Line == c.loop.Line
+	if e.Kind == stint.MessageTaken && (!mine || e.Seq > c.loop.End) {
+		return t.message(e)
+	}
 	if e.Seq > c.loop.End {
 		return t.outcome(e)
 	}
-	if e.Pos.Loop != c.loop.Number || e.Pos.Line != c.loop.Line {
+	if !mine {
 		return nil
 	}
 	if c.entered && e.Kind != stint.MessageTaken && e.Kind != stint.MessageRefused {
@@ -157,16 +164,25 @@ func (t *tape) enter(e *stint.Entry, now stint.Session) {
 
 // message notes what was said to the loop.
 func (t *tapes) message(e *stint.Entry) error {
+	c := t.current
 	m, err := past.Message(e, e.Body)
-	if err != nil || m.Kind != stint.Prompt {
+	if err != nil {
 		return err
+	}
+	if m.Kind != stint.Prompt {
+		c.byOrder = c.byOrder || e.Seq > c.loop.End
+		return nil
 	}
 	if m.Body, err = past.Body(t.ctx, t.src, t.family, e); err != nil {
 		return err
 	}
-	t.current.inbox = append(t.current.inbox, m)
-	if t.current.entered {
-		t.current.session = t.fold
+	if at := (place{e.Pos.Line, e.Pos.Loop}); at != (place{c.loop.Line, c.loop.Number}) {
+		t.early[at] = append(t.early[at], m)
+		return nil
+	}
+	c.inbox = append(c.inbox, m)
+	if c.entered {
+		c.session = t.fold
 	}
 	return nil
 }
@@ -213,8 +229,6 @@ func (t *tape) resolved(at place, e *stint.Entry) error {
 func (t *tapes) outcome(e *stint.Entry) error {
 	c := t.current
 	switch e.Kind {
-	case stint.MessageTaken:
-		c.byOrder = true
 	case stint.SessionEnded:
 		d, err := journal.Decode[journal.Ended](e)
 		if err != nil {
