@@ -88,6 +88,8 @@ type replayedAgent struct {
 	Pinned  bool            `json:"pinned"`  // it is the one of the session
 	Changes []config.Change `json:"changes"` // from the session's agent to this one
 	Network bool            `json:"network"` // its program had a network
+
+	kind string
 }
 
 func (a *app) replay(ctx context.Context, address string, o *replayOptions) error {
@@ -114,6 +116,7 @@ func (a *app) replay(ctx context.Context, address string, o *replayOptions) erro
 	if err != nil {
 		return err
 	}
+	opt.Settled = who.kind == config.KindCLI
 	if !a.json {
 		a.printReplayer(&row, who)
 		opt.Passed = a.printPassed
@@ -174,7 +177,7 @@ func (a *app) replayer(ctx context.Context, s *site, w *wiring, row *stint.Row, 
 	if err := w.again.canRun(&c); err != nil {
 		return nil, nil, err
 	}
-	who := &replayedAgent{Name: c.Name, Pinned: name == "", Changes: config.Diff(was, c), Network: w.again.network}
+	who := &replayedAgent{Name: c.Name, Pinned: name == "", Changes: config.Diff(was, c), Network: w.again.network, kind: c.Kind}
 	_, who.Sum = c.Definition()
 	if who.Changes == nil {
 		who.Changes = []config.Change{}

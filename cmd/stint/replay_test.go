@@ -132,3 +132,25 @@ func TestReplayStartsNoServer(t *testing.T) {
 		t.Error("the server was started")
 	}
 }
+
+// What a command-line agent said is on record: a replay does not start it.
+func TestReplayStartsNoCommandLine(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	stream, err := os.ReadFile("../../agent/cli/testdata/claude.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.put("said.jsonl", string(stream))
+	d.put("stint.yaml", "agents:\n  writer: {kind: cli, protocol: claude, grace: 2s, command: [sh, cli.sh]}\n")
+	d.put("cli.sh", "cat >/dev/null; cat said.jsonl; echo >>started\n")
+	d.says(exitOK, "", "run", "writer", "--name", "w", "-p", "write the file")
+	d.says(exitOK, "The same: 1 loop", "replay", "w")
+	if b, err := os.ReadFile(filepath.Join(d.dir, "started")); err != nil || string(b) != "\n" {
+		t.Errorf("it was started as often as %q has lines, %v", b, err)
+	}
+	a := &again{}
+	if got := a.unstartable([]string{"/usr/bin/agent", "acp"}); filepath.Base(got[0]) != "agent" || got[1] != "acp" || got[0] == "/usr/bin/agent" {
+		t.Errorf("the command is %q", got)
+	}
+}

@@ -168,7 +168,7 @@ func (w *wiring) cli(c *config.Agent) (stint.Agent, error) {
 	if len(c.Command) > 0 {
 		spec.Command = c.Command
 	}
-	spec.Command = append(slices.Clone(spec.Command), c.CLI.Args...)
+	spec.Command = w.again.unstartable(append(slices.Clone(spec.Command), c.CLI.Args...))
 	for _, name := range c.Pass {
 		if !slices.Contains(spec.Pass, name) {
 			spec.Pass = append(spec.Pass, name)
@@ -185,7 +185,7 @@ func (w *wiring) cli(c *config.Agent) (stint.Agent, error) {
 
 // acp makes the agent that speaks the Agent Client Protocol.
 func (w *wiring) acp(c *config.Agent, env map[string]string) (stint.Agent, error) {
-	a, err := acp.New(acp.Spec{Command: append(slices.Clone(c.Command), c.CLI.Args...), Dir: c.Dir, Env: env, Pass: c.Pass, Effects: c.Effects,
+	a, err := acp.New(acp.Spec{Command: w.again.unstartable(append(slices.Clone(c.Command), c.CLI.Args...)), Dir: c.Dir, Env: env, Pass: c.Pass, Effects: c.Effects,
 		Hold: c.CLI.Hold, Interactive: c.CLI.Interactive, MaxOutput: c.Output, Grace: c.Grace})
 	if err != nil {
 		return nil, err

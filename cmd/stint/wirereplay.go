@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/config"
@@ -29,6 +31,16 @@ func (a *again) mayAsk(url string) error {
 	err := stint.Denied.Errorf("replay", "the agent's code is behind %s, and a replay asks nobody", url)
 	err.Hint = "--allow-network lets it ask there; its steps are still answered from the journal, and what it does besides it does"
 	return err
+}
+
+// unstartable makes a command one that cannot be started: what an agent with a command line
+// of its own said is on record, and nothing of it is to run. Its name stays, since steps
+// are named after it.
+func (a *again) unstartable(command []string) []string {
+	if a != nil {
+		command[0] = os.DevNull + "/" + filepath.Base(command[0])
+	}
+	return command
 }
 
 // canRun refuses to run a program that cannot be cut off.
