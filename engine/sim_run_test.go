@@ -118,6 +118,9 @@ func (w *world) run(t *testing.T, z size) error {
 	}
 	w.check(t)
 	w.report(t)
+	if w.bad == nil {
+		w.replays(t.Context())
+	}
 	err = w.verdictOf()
 	return errors.Join(err, w.store.Close())
 }
@@ -181,7 +184,7 @@ func mustHappen() []string {
 		"session.created", "session.resumed", "session.released", "line.started", "loop.started", "loop.completed", "loop.failed",
 		"step.requested", "step.failed", "message.refused", "limit.changed", "output.written",
 		"waits for message", "waits for time", "waits for retry", "waits for budget", "waits for doubt", "waits for operator",
-		"completed", "failed", "stopped", "canceled", "a brake", "lease died", "lease expired",
+		"completed", "failed", "stopped", "canceled", "a brake", "a replayed loop", "lease died", "lease expired",
 		"verdict happened", "verdict not", "verdict unknown", "read", "idempotent", "once", "a group", "a large result",
 		"message prompt", "message pause", "message resume", "message interrupt", "message stop", "message kill",
 		"message restart", "message rollback", "message resolve", "message limit",

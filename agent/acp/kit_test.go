@@ -17,6 +17,7 @@ import (
 	"github.com/stint-dev/stint/agent/acp"
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/internal/replay/replaytest"
 	"github.com/stint-dev/stint/journal"
 	"github.com/stint-dev/stint/store/mem"
 	"github.com/stint-dev/stint/store/sqlite"
@@ -53,6 +54,7 @@ func rigOn(t *testing.T, store stint.Store, spec acp.Spec, attempts int) *rig {
 		if t.Failed() {
 			r.show()
 		}
+		replaytest.Same(t, store, a, true)
 		if err := r.engine.Close(); err != nil {
 			t.Error(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/stint-dev/stint/agent/cli"
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/internal/replay/replaytest"
 	"github.com/stint-dev/stint/journal"
 	"github.com/stint-dev/stint/store/mem"
 	"github.com/stint-dev/stint/store/sqlite"
@@ -47,6 +48,7 @@ func rigOn(t *testing.T, store stint.Store, spec cli.Spec, attempts int) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		replaytest.Same(t, store, a, true)
 		if err := r.engine.Close(); err != nil {
 			t.Error(err)
 		}

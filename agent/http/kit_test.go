@@ -25,6 +25,7 @@ import (
 	"github.com/stint-dev/stint"
 	agenthttp "github.com/stint-dev/stint/agent/http"
 	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/replay/replaytest"
 	"github.com/stint-dev/stint/store/mem"
 )
 
@@ -247,7 +248,11 @@ func newRig(t *testing.T, a stint.Agent, change func(*engine.Agent)) *rig {
 	if r.engine, err = engine.New(t.Context(), r.store, engine.Options{Agents: []engine.Agent{def}}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { r.engine.Close(); r.store.Close() })
+	t.Cleanup(func() {
+		replaytest.Same(t, r.store, a, false)
+		r.engine.Close()
+		r.store.Close()
+	})
 	made, err := r.engine.Start(t.Context(), engine.Request{Agent: def, Name: "refunds", Input: []byte("refund A-18")})
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/stint-dev/stint/agent/llm"
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/internal/replay/replaytest"
 	"github.com/stint-dev/stint/journal"
 	"github.com/stint-dev/stint/model"
 	"github.com/stint-dev/stint/model/script"
@@ -120,6 +121,7 @@ func onEngine(t *testing.T, s llm.Spec, fn func(r *rig)) {
 			t.Fatal(err)
 		}
 		fn(r)
+		replaytest.Same(t, r.store, agentOf(t, s), false)
 		if err := errors.Join(r.e.Close(), r.store.Close()); err != nil {
 			t.Error(err)
 		}

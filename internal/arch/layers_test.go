@@ -72,6 +72,7 @@ func vocabularyLayers() []row {
 		{pkg: "internal/past", is: "what a journal says of the steps of a loop, and answers to the same ones", may: may(root, "journal", "internal/jsonx"), pure: true},
 
 		{pkg: "internal/replay", is: "completed loops done again, each step answered from the journal; it cannot write", may: may(root, "journal", "internal/past")},
+		{pkg: "internal/replay/replaytest", is: "agents are held to the journals of their tests", may: may(root, "internal/replay")},
 
 		// The only writer.
 		{pkg: "engine", is: "claims sessions, drives loops, renews leases", may: may(root, "journal", "internal/ident", "internal/faultpoint", "internal/jsonx", "internal/past", "policy")},
