@@ -128,7 +128,7 @@ func planText(row *stint.Row, p *journal.Plan, o *backOptions) string {
 	}
 	if p.Agent != nil {
 		line("Agent", "%s as it is now, which differs from the one that is pinned", term.Line(o.agent))
-		for _, text := range stateLines(p.Agent) {
+		for _, text := range compare.Lines(p.Agent, shownChanges) {
 			line("", "%s", text)
 		}
 	}
