@@ -24,11 +24,16 @@ func (l *loop) judge(c *call) {
 		return
 	}
 	s := l.d.w.session()
-	v := p.Judge(policy.Call{
+	call := policy.Call{
 		Session: s.ID, Agent: s.Agent.Name, Trigger: s.Trigger.Kind, Labels: s.Labels, Tool: c.step.Name, Kind: c.step.Kind, Effect: c.step.Effect,
 		Input: c.step.Input, Tainted: c.step.Tainted || s.Trigger.Kind == "hook", Cost: c.step.Reserve.Cost, Spent: s.Totals.Usage.Cost, Approve: c.step.Approve,
-	})
+	}
+	v := p.Judge(call)
 	c.intent.Rule = v.Rule
+	if g, yes := l.granted(v, call, faultpoint.Now()); yes && l.question(c.pos) == nil {
+		c.step.Ask, c.intent.Rule = "", "grant:"+g.ID
+		return
+	}
 	switch v.Do {
 	case policy.Allow:
 		c.step.Ask = ""

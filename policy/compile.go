@@ -213,7 +213,6 @@ func (c *compiler) asking() {
 	c.approvers("escalate_to", r.EscalateTo)
 	c.quorum()
 	c.deadline()
-	c.remind()
 }
 
 // useless reports what has no effect where nobody is asked.
@@ -224,7 +223,7 @@ func (c *compiler) useless() {
 		given bool
 	}{
 		{"approvers", r.Approvers != nil}, {"quorum", r.Quorum != 0}, {"deadline", r.Deadline != 0}, {"on_expire", r.OnExpire != ""}, {"escalate_to", r.EscalateTo != nil},
-		{"remind", r.Remind != nil || r.Quiet}, {"edit", r.NoEdit}, {"grant", r.NoGrant}, {"message", r.Do == Allow && r.Message != ""},
+		{"edit", r.NoEdit}, {"grant", r.NoGrant}, {"message", r.Do == Allow && r.Message != ""},
 	} {
 		if k.given {
 			c.fail(k.field, "remove it, or write do: ask", "it has no effect under do: %s", r.Do)
@@ -309,22 +308,4 @@ func nonEmpty(w OnExpire) []OnExpire {
 		return nil
 	}
 	return []OnExpire{w}
-}
-
-func (c *compiler) remind() {
-	r := c.rule
-	if r.Quiet && r.Remind != nil {
-		c.fail("remind", "keep one of them", "there are times, and nobody is reminded")
-	}
-	if len(r.Remind) > maxReminders {
-		c.fail("remind", "", "there are %d times; at most %d fit", len(r.Remind), maxReminders)
-	}
-	before := time.Duration(0)
-	for _, d := range r.Remind {
-		if d <= before || d > maxSpan {
-			c.fail("remind", "for example [15m, 1h, 4h]: each is counted from the asking", "expected durations that rise, up to ten years")
-			return
-		}
-		before = d
-	}
 }

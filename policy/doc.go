@@ -7,7 +7,7 @@
 //     says of each rule why it did or did not.
 //   - [Canonical] and [Digest] bind a decision to exactly the arguments that were shown.
 //   - [Tally] counts decisions, [Verdict.Admits] says who may make one, [Verdict.Expired]
-//     and [Verdict.Reminder] what comes when nobody does.
+//     what comes when nobody does.
 //   - [Grant] is a decision that was made for calls to come.
 //
 // Nothing here fails open: a condition that cannot be evaluated asks a person, and says so.

@@ -44,16 +44,14 @@ type Verdict struct {
 	Why     string `json:"why,omitempty"`     // one line, for people
 	Fault   string `json:"fault,omitempty"`   // why the condition of the rule could not be evaluated; then a person is asked
 
-	Approvers  []string        `json:"approvers,omitempty"` // empty: whoever may decide
-	Quorum     int             `json:"quorum,omitempty"`    // at least 1
-	Deadline   time.Duration   `json:"deadline_ns,omitempty"`
-	OnExpire   OnExpire        `json:"on_expire,omitempty"` // set where there is a deadline
-	EscalateTo []string        `json:"escalate_to,omitempty"`
-	Remind     []time.Duration `json:"remind_ns,omitempty"`       // from the asking
-	Every      time.Duration   `json:"remind_every_ns,omitempty"` // after the last of them
-	Edit       bool            `json:"edit,omitempty"`            // the arguments may be changed
-	Grantable  bool            `json:"grantable,omitempty"`       // a decision may hold for calls to come
-	Digest     stint.Hash      `json:"digest,omitzero"`           // of the call, see [Digest]: what a yes is to
+	Approvers  []string      `json:"approvers,omitempty"` // empty: whoever may decide
+	Quorum     int           `json:"quorum,omitempty"`    // at least 1
+	Deadline   time.Duration `json:"deadline_ns,omitempty"`
+	OnExpire   OnExpire      `json:"on_expire,omitempty"` // set where there is a deadline
+	EscalateTo []string      `json:"escalate_to,omitempty"`
+	Edit       bool          `json:"edit,omitempty"`      // the arguments may be changed
+	Grantable  bool          `json:"grantable,omitempty"` // a decision may hold for calls to come
+	Digest     stint.Hash    `json:"digest,omitzero"`     // of the call, see [Digest]: what a yes is to
 }
 
 // Arm is what became of one rule.
@@ -139,13 +137,6 @@ func (r *Rule) verdict(fault, why string) Verdict {
 	v.Approvers, v.Quorum = slices.Clone(r.Approvers), max(r.Quorum, 1)
 	if v.Deadline = r.Deadline; v.Deadline > 0 {
 		v.OnExpire, v.EscalateTo = or(r.OnExpire, ExpireDeny), slices.Clone(r.EscalateTo)
-	}
-	switch {
-	case r.Quiet:
-	case r.Remind == nil:
-		v.Remind, v.Every = []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour}, 24*time.Hour
-	default:
-		v.Remind = slices.Clone(r.Remind)
 	}
 	v.Edit, v.Grantable = !r.NoEdit, !r.NoGrant && fault == ""
 	return v

@@ -183,7 +183,7 @@ func TestFaultsAsk(t *testing.T) {
 // What is asked for is what the rule says, defaults filled in.
 func TestVerdictOfAsking(t *testing.T) {
 	v := compile(t, named("r", policy.Match{})).Judge(push())
-	if v.Quorum != 1 || v.Deadline != 0 || v.OnExpire != "" || len(v.Remind) != 3 || v.Every != 24*time.Hour || !v.Edit || !v.Grantable || v.Approvers != nil || v.Message != "" {
+	if v.Quorum != 1 || v.Deadline != 0 || v.OnExpire != "" || !v.Edit || !v.Grantable || v.Approvers != nil || v.Message != "" {
 		t.Errorf("got %+v", v)
 	}
 	canonical, err := policy.Canonical(push().Input)
@@ -192,13 +192,13 @@ func TestVerdictOfAsking(t *testing.T) {
 	}
 	r := named("r", policy.Match{})
 	r.Asking = policy.Asking{Message: "m", Approvers: []string{"approver", "user:ana"}, Quorum: 2, Deadline: time.Hour, OnExpire: policy.Escalate, EscalateTo: []string{"admin"},
-		Remind: []time.Duration{time.Minute}, NoEdit: true, NoGrant: true}
+		NoEdit: true, NoGrant: true}
 	v = compile(t, r).Judge(push())
-	if v.Message != "m" || len(v.Approvers) != 2 || v.Quorum != 2 || v.Deadline != time.Hour || v.OnExpire != policy.Escalate || len(v.EscalateTo) != 1 || len(v.Remind) != 1 || v.Every != 0 || v.Edit || v.Grantable {
+	if v.Message != "m" || len(v.Approvers) != 2 || v.Quorum != 2 || v.Deadline != time.Hour || v.OnExpire != policy.Escalate || len(v.EscalateTo) != 1 || v.Edit || v.Grantable {
 		t.Errorf("got %+v", v)
 	}
-	r.Asking = policy.Asking{Deadline: time.Hour, Quiet: true}
-	if v = compile(t, r).Judge(push()); v.OnExpire != policy.ExpireDeny || v.Remind != nil || v.Every != 0 {
+	r.Asking = policy.Asking{Deadline: time.Hour}
+	if v = compile(t, r).Judge(push()); v.OnExpire != policy.ExpireDeny {
 		t.Errorf("got %+v", v)
 	}
 }
@@ -269,14 +269,14 @@ func TestPresets(t *testing.T) {
 func TestRulesAsJSON(t *testing.T) {
 	r := policy.Rule{Name: "r", Match: policy.Match{Tool: []string{"a*"}, Kind: []stint.StepKind{stint.Tool}, Effect: []stint.Effect{stint.Once}, When: "tainted", Tainted: true, CostOver: 15e8},
 		Do: policy.Ask, Asking: policy.Asking{Message: "m", Approvers: []string{"admin"}, Quorum: 2, Deadline: time.Hour, OnExpire: policy.Escalate, EscalateTo: []string{"user:ana"},
-			Remind: []time.Duration{time.Minute}, NoEdit: true, NoGrant: true}}
-	b, err := json.Marshal([]policy.Rule{r, {Name: "v", Match: policy.Match{Verb: policy.Verbs()}, Do: policy.Ask, Asking: policy.Asking{Quiet: true}}, {Name: "x", Do: policy.Allow}})
+			NoEdit: true, NoGrant: true}}
+	b, err := json.Marshal([]policy.Rule{r, {Name: "v", Match: policy.Match{Verb: policy.Verbs()}, Do: policy.Ask, Asking: policy.Asking{}}, {Name: "x", Do: policy.Allow}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const want = `[{"name":"r","tool":["a*"],"kind":["tool"],"effect":["once"],"when":"tainted","tainted":true,"cost_over":"1.50","do":"ask","message":"m","approvers":["admin"],"quorum":2,` +
-		`"deadline_ns":3600000000000,"on_expire":"escalate","escalate_to":["user:ana"],"remind_ns":[60000000000],"no_edit":true,"no_grant":true},` +
-		`{"name":"v","verb":["branch","rollback","restart","agent"],"do":"ask","quiet":true},{"name":"x","do":"allow"}]`
+		`"deadline_ns":3600000000000,"on_expire":"escalate","escalate_to":["user:ana"],"no_edit":true,"no_grant":true},` +
+		`{"name":"v","verb":["branch","rollback","restart","agent"],"do":"ask"},{"name":"x","do":"allow"}]`
 	if string(b) != want {
 		t.Errorf("got  %s\nwant %s", b, want)
 	}
@@ -311,8 +311,8 @@ func TestFaults(t *testing.T) {
 		{"cost", []policy.Rule{named("a", policy.Match{CostOver: -1})}},
 		{"when", []policy.Rule{named("a", policy.Match{When: "args.x &&\n  tol == 1"}), named("b", policy.Match{When: "cost"}), named("c", policy.Match{When: "tool matches args.p"}),
 			named("d", policy.Match{When: "now() > 1"}), named("e", policy.Match{When: "${ args.x }"}), named("f", policy.Match{When: "effect = 1"}), named("g", policy.Match{When: "fromJSON(tool) == 1"})}},
-		{"useless", []policy.Rule{{Name: "a", Do: policy.Deny, Asking: policy.Asking{Approvers: []string{"admin"}, Quorum: 1, Deadline: 1, OnExpire: policy.ExpireDeny, EscalateTo: []string{"viewer"}, Remind: []time.Duration{1}, NoEdit: true, NoGrant: true, Message: "ok"}},
-			{Name: "b", Do: policy.Allow, Asking: policy.Asking{Message: "m", Quiet: true}}}},
+		{"useless", []policy.Rule{{Name: "a", Do: policy.Deny, Asking: policy.Asking{Approvers: []string{"admin"}, Quorum: 1, Deadline: 1, OnExpire: policy.ExpireDeny, EscalateTo: []string{"viewer"}, NoEdit: true, NoGrant: true, Message: "ok"}},
+			{Name: "b", Do: policy.Allow, Asking: policy.Asking{Message: "m", NoEdit: true}}}},
 		{"message", []policy.Rule{asking(policy.Asking{Message: "a\nb"})}},
 		{"approvers", []policy.Rule{asking(policy.Asking{Approvers: []string{"boss", "user:", "Ana", "admin", "admin", "user: ana"}})}},
 		{"many approvers", []policy.Rule{asking(policy.Asking{Approvers: many})}},
@@ -324,7 +324,6 @@ func TestFaults(t *testing.T) {
 		{"escalate to nobody", []policy.Rule{asking(policy.Asking{OnExpire: policy.Escalate, Deadline: time.Hour})}},
 		{"escalate without it", []policy.Rule{asking(policy.Asking{EscalateTo: []string{"admin"}, Deadline: time.Hour})}},
 		{"escalate to the same", []policy.Rule{asking(policy.Asking{Approvers: []string{"admin"}, OnExpire: policy.Escalate, EscalateTo: []string{"admin", "user:ana", "user:ana"}, Deadline: time.Hour})}},
-		{"remind", []policy.Rule{asking(policy.Asking{Remind: []time.Duration{2, 1}}), {Name: "s", Do: policy.Ask, Asking: policy.Asking{Remind: []time.Duration{1}, Quiet: true}}, {Name: "t", Do: policy.Ask, Asking: policy.Asking{Remind: make([]time.Duration, 21)}}}},
 		{"many rules", make([]policy.Rule, 201)},
 	} {
 		_, err := policy.Compile(c.rules)

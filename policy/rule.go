@@ -28,16 +28,14 @@ type Match struct {
 
 // Asking is how a person is asked by a rule of [Ask]. Message is for [Deny] too.
 type Asking struct {
-	Message    string          `json:"message,omitempty"`     // one line to whoever decides, or is refused
-	Approvers  []string        `json:"approvers,omitempty"`   // roles, and user:NAME; empty: whoever may decide
-	Quorum     int             `json:"quorum,omitempty"`      // distinct people that have to agree; 0: 1
-	Deadline   time.Duration   `json:"deadline_ns,omitempty"` // from the asking; 0: none
-	OnExpire   OnExpire        `json:"on_expire,omitempty"`   // at the deadline; empty: [ExpireDeny]
-	EscalateTo []string        `json:"escalate_to,omitempty"` // who may decide besides, one more at each deadline
-	Remind     []time.Duration `json:"remind_ns,omitempty"`   // from the asking, rising; nil: 15 minutes, 1 hour, 4 hours, then each day
-	Quiet      bool            `json:"quiet,omitempty"`       // nobody is reminded
-	NoEdit     bool            `json:"no_edit,omitempty"`     // the arguments can be taken or refused, and not changed
-	NoGrant    bool            `json:"no_grant,omitempty"`    // no decision holds for calls to come
+	Message    string        `json:"message,omitempty"`     // one line to whoever decides, or is refused
+	Approvers  []string      `json:"approvers,omitempty"`   // roles, and user:NAME; empty: whoever may decide
+	Quorum     int           `json:"quorum,omitempty"`      // distinct people that have to agree; 0: 1
+	Deadline   time.Duration `json:"deadline_ns,omitempty"` // from the asking; 0: none
+	OnExpire   OnExpire      `json:"on_expire,omitempty"`   // at the deadline; empty: [ExpireDeny]
+	EscalateTo []string      `json:"escalate_to,omitempty"` // who may decide besides, one more at each deadline
+	NoEdit     bool          `json:"no_edit,omitempty"`     // the arguments can be taken or refused, and not changed
+	NoGrant    bool          `json:"no_grant,omitempty"`    // no decision holds for calls to come
 }
 
 // Do is what is done about a call.
@@ -81,10 +79,9 @@ const (
 	MaxApprovers = 50  // of one rule, and as many to escalate to
 	MaxQuorum    = 20
 
-	maxMessage   = 500 // characters
-	maxPatterns  = 100 // of one rule
-	maxPattern   = 200 // characters, as the name of a step
-	maxReminders = 20
+	maxMessage  = 500 // characters
+	maxPatterns = 100 // of one rule
+	maxPattern  = 200 // characters, as the name of a step
 )
 
 // Preset returns the rules of a preset; false if there is none of that name.

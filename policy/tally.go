@@ -3,7 +3,6 @@ package policy
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/stint-dev/stint"
 )
@@ -90,19 +89,4 @@ func (v Verdict) Expired(n int) (what OnExpire, approvers []string) {
 		return Escalate, nil
 	}
 	return Escalate, slices.Concat(v.Approvers, v.EscalateTo[:n])
-}
-
-// Reminder returns when people are reminded next of what was asked at a time, after
-// another one; false: never again.
-func (v Verdict) Reminder(asked, after time.Time) (time.Time, bool) {
-	for _, d := range v.Remind {
-		if at := asked.Add(d); at.After(after) {
-			return at, true
-		}
-	}
-	if v.Every <= 0 {
-		return time.Time{}, false
-	}
-	n := max(after.Sub(asked)/v.Every, 0) + 1
-	return asked.Add(n * v.Every), true
 }

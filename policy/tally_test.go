@@ -188,30 +188,6 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-func TestReminder(t *testing.T) {
-	asked := time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC)
-	v := policy.Verdict{Remind: []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour}, Every: 24 * time.Hour}
-	var got []string
-	at := asked
-	for range 6 {
-		next, ok := v.Reminder(asked, at)
-		if !ok || !next.After(at) {
-			t.Fatalf("after %s comes %s, %v", at, next, ok)
-		}
-		got, at = append(got, next.Sub(asked).String()), next
-	}
-	if want := "15m0s 1h0m0s 4h0m0s 24h0m0s 48h0m0s 72h0m0s"; strings.Join(got, " ") != want {
-		t.Errorf("got %s", got)
-	}
-	if next, ok := v.Reminder(asked, asked.Add(-time.Hour)); !ok || next.Sub(asked) != 15*time.Minute {
-		t.Errorf("got %s", next)
-	}
-	v.Every = 0
-	if next, ok := v.Reminder(asked, asked.Add(4*time.Hour)); ok {
-		t.Errorf("got %s", next)
-	}
-}
-
 func TestGrants(t *testing.T) {
 	now := time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC)
 	p := compile(t, named("pushes", policy.Match{Effect: []stint.Effect{stint.Once}}))

@@ -17,10 +17,11 @@ import (
 	"github.com/stint-dev/stint/internal/proc"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
+	"github.com/stint-dev/stint/policy"
 )
 
 func (a *app) approvalsCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "approvals [SESSION]", Short: "List what waits for a person's decision",
 		Long: `List the questions that sessions have asked and nobody has decided, the oldest first:
 what a yes allows, with the exact arguments, and the rule that asks.`,
@@ -34,6 +35,8 @@ what a yes allows, with the exact arguments, and the rule that asks.`,
 		ValidArgsFunction: a.completeSessions,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.approvals(cmd.Context(), args) },
 	}
+	cmd.AddCommand(a.grantsCommand(), a.revokeGrantCommand())
+	return cmd
 }
 
 func (a *app) approvals(ctx context.Context, args []string) error {
@@ -72,6 +75,9 @@ type decision struct {
 	answer string
 	args   string
 	run    bool
+	grant  string        // session, agent or store; empty: none
+	life   time.Duration // of it
+	when   string        // what calls it is for; empty: those of exactly these arguments
 }
 
 func (a *app) approveCommand() *cobra.Command {
@@ -89,6 +95,9 @@ decided, and when.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.decideAll(cmd.Context(), args, d) },
 	}
 	d.flags(cmd)
+	cmd.Flags().StringVar(&d.grant, "grant", "", "say yes to the same calls to come: of this session, of its agent, or of all in the store (`session`, agent, store)")
+	cmd.Flags().DurationVar(&d.life, "for", policy.GrantLife, "how long the grant holds")
+	cmd.Flags().StringVar(&d.when, "when", "", "grant calls for which this is true, like 'args.amount < 100', not those of exactly these arguments; true: all of them")
 	cmd.Flags().StringVar(&d.answer, "answer", "", "the answer: `JSON`, or a text where a text is wanted")
 	cmd.Flags().StringVar(&d.args, "args", "", "do it with these arguments instead: `JSON`; the agent is told that you changed them")
 	return cmd
@@ -123,6 +132,17 @@ func (a *app) decideAll(ctx context.Context, names []string, d decision) error {
 		return err
 	}
 	defer s.store.Close()
+	switch {
+	case d.grant == "" && d.when != "":
+		return usage(fmt.Errorf("--when goes with --grant"))
+	case d.grant != "" && !slices.Contains([]policy.Scope{policy.InSession, policy.OfAgent, policy.InStore}, policy.Scope(d.grant)):
+		return usage(fmt.Errorf("--grant is session, agent or store, not %q", d.grant))
+	}
+	if s.server != nil && d.grant != "" {
+		e := stint.Invalid.Errorf("", "--grant needs the store itself, and the session is one of the server %s", s.server.Server())
+		e.Hint = "POST /v1/approvals/ID/approve with a member grant does it there; docs/api.md"
+		return e
+	}
 	if d.run && len(names) > 1 {
 		return usage(fmt.Errorf("--run takes one approval"))
 	}
@@ -159,7 +179,11 @@ func (a *app) decide(ctx context.Context, s *site, name string, d decision) erro
 
 // said is the decision as this person makes it.
 func (d *decision) said(a *app) *control.Decision {
-	return &control.Decision{State: d.state, From: a.actor(), Note: d.note, Answer: d.answer, Text: true, Args: d.args, Roles: texts(access.Local().Roles())}
+	var grant *policy.Grant
+	if d.grant != "" {
+		grant = &policy.Grant{Scope: policy.Scope(d.grant), When: d.when, Expires: time.Now().Add(d.life).UTC()}
+	}
+	return &control.Decision{Grant: grant, State: d.state, From: a.actor(), Note: d.note, Answer: d.answer, Text: true, Args: d.args, Roles: texts(access.Local().Roles())}
 }
 
 // mayDecide refuses a decision by a process that a session of the same family started, or

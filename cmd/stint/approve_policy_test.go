@@ -66,3 +66,93 @@ func (d *desk) read(name string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(d.dir, name))
 	return string(b), err
 }
+
+// TestGrants: a yes for calls to come answers those that it is for, of this agent alone, until
+// it is revoked; its rule has to allow it.
+func TestGrants(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.put("pay.sh", "cat >> paid; echo >> paid; echo paid\n")
+	d.put("pay.json", `{"steps":[{"tools":[{"name":"pay","input":{"amount":5}}]},{"text":"That is all."}]}`)
+	d.put("stint.yaml", `policy:
+  - {name: strict, tool: pay, when: agent == "strict", do: ask, grant: false}
+  - {name: payments, tool: pay, do: ask}
+agents:
+  pay`+payer+"  other"+payer+"  strict"+payer)
+	asked := func(agent, name string) bool {
+		t.Helper()
+		code, _, talk := d.stint("run", "-q", agent, "-p", "go", "--name", name)
+		if code != exitOK && code != exitWaits {
+			t.Fatalf("%s: exit status %d\n%s", name, code, talk)
+		}
+		return code == exitWaits
+	}
+	if !asked("pay", "pay-1") {
+		t.Fatal("nothing is asked without a grant")
+	}
+	d.says(exitInvalid, "--grant is session, agent or store", "approve", "pay-1", "--grant", "all")
+	d.says(exitInvalid, "--when goes with --grant", "approve", "pay-1", "--when", "true")
+	d.says(exitInvalid, "when", "approve", "pay-1", "--grant", "agent", "--when", "args.amount <")
+	d.ok("approve", "pay-1", "--grant", "agent", "--when", "args.amount < 10", "--for", "48h", "--run")
+	if asked("pay", "pay-2") {
+		t.Error("it is asked again, and there is a grant")
+	}
+	if log := d.ok("logs", "pay-2", "--json"); !strings.Contains(log, `"rule":"grant:`) {
+		t.Errorf("the log does not say what decided:\n%s", log)
+	}
+	if !asked("other", "other-1") {
+		t.Error("the grant is for another agent")
+	}
+	d.ok("approve", "other-1", "--grant", "store", "--run") // exactly these arguments
+	if asked("other", "other-2") {
+		t.Error("exactly the same arguments are asked about again")
+	}
+	if !asked("strict", "strict-1") {
+		t.Error("a rule that allows no grant is answered by one")
+	}
+	d.says(exitRefused, "can be no grant for calls to come", "approve", "strict-1", "--grant", "agent")
+	list := d.ok("approvals", "grants")
+	if strings.Count(list, "\n") != 3 || !strings.Contains(list, "args.amount < 10") || !strings.Contains(list, "those arguments") {
+		t.Errorf("the grants are\n%s", list)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(list), "\n")[1:] {
+		d.ok("approvals", "revoke", strings.Fields(line)[0])
+	}
+	if got := d.ok("approvals", "grants"); got != "nothing is granted\n" {
+		t.Errorf("after they were revoked:\n%s", got)
+	}
+	d.says(exitRefused, "there is no grant of that id", "approvals", "revoke", "nosuch")
+	if !asked("pay", "pay-3") || !asked("other", "other-3") {
+		t.Error("what was revoked still answers")
+	}
+}
+
+// payer is an agent that pays once, behind its name.
+const payer = `: {kind: llm, model: script/pay.json, tools: [{exec: {name: pay, command: [sh, pay.sh], args: {type: object, properties: {amount: {type: integer}}}}}]}
+`
+
+// TestGatedVerbs: what a policy asks about of a verb is done by whom it names, and by nobody
+// else; over a server by the roles of the token.
+func TestGatedVerbs(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.put("agent.sh", states)
+	d.put("stint.yaml", `policy:
+  - {name: no-way-back, verb: rollback, do: deny, message: what was posted stays posted}
+  - {name: branches, verb: [branch, agent], do: ask, approvers: "user:kim"}
+  - {name: far-back, verb: restart, when: "(args.from ?? 99) < 2", do: ask, approvers: "user:kim"}
+agents:
+  a: {kind: exec, command: [sh, agent.sh]}
+`)
+	d.ok("run", "-q", "a", "--name", "a-1")
+	d.refuses(
+		refuse(exitDenied, "the policy's rule no-way-back: what was posted stays posted", "", "rollback", "a-1", "--to", "1"),
+		refuse(exitDenied, "the policy's rule branches: it is for user:kim", "ask one of them", "branch", "a-1"),
+		refuse(exitDenied, "the policy's rule far-back: it is for user:kim", "", "restart", "a-1", "--from", "1"),
+		refuse(exitDenied, "the policy's rule branches: it is for user:kim", "", "restart", "a-1", "--from", "2", "--agent", "a"),
+	)
+	if code, out, talk := d.stint("branch", "a-1", "--dry-run"); code != exitDenied || !strings.Contains(out, "Plan: branch") {
+		t.Errorf("a plan that would be refused: exit status %d\n%s%s", code, out, talk)
+	}
+	d.ok("restart", "a-1", "--from", "2")
+}

@@ -78,12 +78,15 @@ func (a *app) branch(ctx context.Context, address string, o *branchOptions) erro
 		return err
 	}
 	desk := a.desk(s)
-	plan, refused, err := desk.PlanBranch(ctx, &row, &o.command)
+	plan, refused, err := desk.PlanBranch(ctx, &row, &o.command, a.actor())
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
 		return a.printPlan(&row, &plan, refused, &o.backOptions)
+	}
+	if refused != nil {
+		return refused
 	}
 	b, err := o.branch(a, &row.Session)
 	if err != nil {

@@ -271,7 +271,11 @@ func (a *app) given(ctx context.Context, s *site, row *stint.Row, o order) error
 
 // desk is where orders to the sessions of a store are given.
 func (a *app) desk(s *site) *control.Desk {
-	return &control.Desk{Store: s.store, Settler: s.settler(), Brancher: s.brancher(), Prefix: "--"}
+	d := &control.Desk{Store: s.store, Settler: s.settler(), Brancher: s.brancher(), Prefix: "--"}
+	if s.server == nil { // which has its own gate
+		d.Gate = a.gate(s)
+	}
+	return d
 }
 
 // settler settles sessions with an engine of its own, made when one is needed.

@@ -206,8 +206,6 @@ type askedItem struct {
 	DeadlineMS *int64          `json:"deadline_ms"`
 	OnExpire   policy.OnExpire `json:"on_expire"`
 	EscalateTo []string        `json:"escalate_to"`
-	RemindMS   []int64         `json:"remind_ms"`
-	EveryMS    *int64          `json:"remind_every_ms"`
 	Edit       bool            `json:"edit"`
 	Grant      bool            `json:"grant"`
 	Digest     stint.Hash      `json:"digest"`
@@ -231,10 +229,7 @@ func verdictOf(v *policy.Verdict) verdictItem {
 		return it
 	}
 	it.Asks = &askedItem{Approvers: append([]string{}, v.Approvers...), Quorum: v.Quorum, DeadlineMS: ms(v.Deadline), OnExpire: v.OnExpire,
-		EscalateTo: append([]string{}, v.EscalateTo...), RemindMS: []int64{}, EveryMS: ms(v.Every), Edit: v.Edit, Grant: v.Grantable, Digest: v.Digest}
-	for _, d := range v.Remind {
-		it.Asks.RemindMS = append(it.Asks.RemindMS, d.Milliseconds())
-	}
+		EscalateTo: append([]string{}, v.EscalateTo...), Edit: v.Edit, Grant: v.Grantable, Digest: v.Digest}
 	return it
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/access"
 	"github.com/stint-dev/stint/internal/access/keeper"
+	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/notify"
 	"github.com/stint-dev/stint/internal/server"
 	"github.com/stint-dev/stint/internal/stream"
@@ -258,7 +259,7 @@ func (v *serving) run(ctx context.Context, end context.CancelCauseFunc) error {
 	reload := make(chan struct{}, 1)
 	v.signals(end, reload)
 	defer v.app.handleSignals(nil)
-	orders := server.Orders{System: v.system, Changed: v.site.db.Changed(ctx), Obeyers: []server.Obeyer{v.scheduler, v.receiver, v.notifier, v.tokens, v}, Log: v.log}
+	orders := server.Orders{System: v.system, Changed: v.site.db.Changed(ctx), Obeyers: []server.Obeyer{v.scheduler, v.receiver, v.notifier, v.tokens, &control.Grants{Store: v.site.db, System: v.system}, v}, Log: v.log}
 	systemd := server.Systemd{Log: v.log}
 	if !v.options.noRun {
 		work("engine", v.engine.Serve)

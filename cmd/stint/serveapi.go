@@ -32,7 +32,7 @@ func (v *serving) handler(events *stream.Server) (http.Handler, error) {
 	}
 	var mux guard.Mux
 	table, err := api.Register(&mux, api.Options{
-		Store: v.site.db, Starter: v, Brancher: v, Settler: v.engine, Agents: v, Health: v, Tokens: v.tokens,
+		Store: v.site.db, Starter: v, Brancher: v, Policy: policyOf(v.site.db), Settler: v.engine, Agents: v, Health: v, Tokens: v.tokens,
 		Schedules: v, Hooks: hooks{v.receiver, v}, Events: events.Board(), SessionEvents: events.Session(), Version: version, Log: v.log,
 	})
 	if err != nil {

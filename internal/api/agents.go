@@ -10,6 +10,7 @@ import (
 	"github.com/stint-dev/stint/internal/access"
 	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/view"
+	"github.com/stint-dev/stint/policy"
 )
 
 // Definition is an agent as it would be pinned, as JSON, schema stint.agent/1.
@@ -69,6 +70,10 @@ func (s *server) agentRoutes() {
 			v := control.Decision{State: stint.ApprovalApproved}
 			if in.Body != nil {
 				v.Note, v.Answer, v.Args = in.Body.Message, string(in.Body.Answer), string(in.Body.Args)
+				var err error
+				if v.Grant, err = in.Body.Grant.grant(); err != nil {
+					return nil, err
+				}
 			}
 			return s.decide(ctx, in.ID, v)
 		})
@@ -115,6 +120,28 @@ type approveBody struct {
 	Message string          `json:"message,omitempty" maxLength:"1000" doc:"Your words, one line; the agent and the journal get them."`
 	Answer  json.RawMessage `json:"answer,omitempty" doc:"The answer, of the schema that was shown, where one is asked for."`
 	Args    json.RawMessage `json:"args,omitempty" doc:"The arguments to do it with instead of those that were shown, where that is allowed. The agent is told."`
+	Grant   *grantBody      `json:"grant,omitempty" doc:"Say yes to calls to come besides."`
+}
+
+type grantBody struct {
+	Scope string `json:"scope" enum:"session,agent,store" doc:"Of this session, of its agent, or of all."`
+	When  string `json:"when,omitempty" maxLength:"4000" doc:"The calls for which this is true, like args.amount < 100; true for all. Without it those of exactly these arguments."`
+	For   string `json:"for,omitempty" maxLength:"40" doc:"How long it holds, like 48h; without it 30 days."`
+}
+
+// grant is what the body grants; nil: nothing.
+func (b *grantBody) grant() (*policy.Grant, error) {
+	if b == nil {
+		return nil, nil
+	}
+	life := policy.GrantLife
+	if b.For != "" {
+		var err error
+		if life, err = time.ParseDuration(b.For); err != nil || life <= 0 {
+			return nil, invalid("for is no length of time", "write it like 48h")
+		}
+	}
+	return &policy.Grant{Scope: policy.Scope(b.Scope), When: b.When, Expires: time.Now().Add(life).UTC()}, nil
 }
 
 type approveInput struct {

@@ -14,6 +14,8 @@ import (
 	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/problem"
 	"github.com/stint-dev/stint/internal/view"
+	"github.com/stint-dev/stint/journal"
+	"github.com/stint-dev/stint/policy"
 )
 
 // Starter makes sessions.
@@ -41,9 +43,11 @@ type Agents interface {
 // Options are what the API is made of. Store, Starter, Settler, Agents and Health are
 // required; all of them must be safe for concurrent use.
 type Options struct {
-	Store     control.Store
-	Starter   Starter
-	Brancher  Brancher
+	Store    control.Store
+	Starter  Starter
+	Brancher Brancher
+	// Policy returns the policy that a session is pinned to, nil for none. It may be nil itself.
+	Policy    func(ctx context.Context, s *stint.Session) (*policy.Policy, error)
 	Settler   control.Settler
 	Agents    Agents
 	Health    Health
@@ -139,7 +143,19 @@ func (s *server) readable(h http.Handler) http.Handler {
 
 // desk is where orders are given.
 func (s *server) desk() *control.Desk {
-	return &control.Desk{Store: s.Store, Settler: s.Settler, Brancher: s.Brancher}
+	return &control.Desk{Store: s.Store, Settler: s.Settler, Brancher: s.Brancher, Gate: s.gate}
+}
+
+// gate holds what is asked of a session against its agent's policy.
+func (s *server) gate(ctx context.Context, row *stint.Row, verb policy.Verb, c *journal.Command, by stint.Actor) error {
+	if s.Policy == nil {
+		return nil
+	}
+	p, err := s.Policy(ctx, &row.Session)
+	if err != nil {
+		return err
+	}
+	return control.Gate(p, &row.Session, verb, c, by, rolesOf(ctx))
 }
 
 // rolesOf are those of who asks.

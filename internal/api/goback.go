@@ -172,7 +172,7 @@ func (s *server) branch(ctx context.Context, in *branchInput) (*sessionOutput, e
 	}
 	b.Limits = &lim
 	desk := s.desk()
-	plan, _, err := desk.PlanBranch(ctx, &row, &c)
+	plan, _, err := desk.PlanBranch(ctx, &row, &c, actor(ctx))
 	if err != nil {
 		return nil, err
 	}

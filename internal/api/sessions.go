@@ -271,7 +271,7 @@ func (s *server) plan(ctx context.Context, in *planInput) (*planOutput, error) {
 	var refused error
 	switch {
 	case in.Verb == "branch":
-		plan, refused, err = s.desk().PlanBranch(ctx, &row, &c)
+		plan, refused, err = s.desk().PlanBranch(ctx, &row, &c, actor(ctx))
 	case c.From == nil && in.InDoubt != "":
 		err = invalid("in_doubt goes with from", "on the same line a step in doubt is settled by resolve")
 	default:

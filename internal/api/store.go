@@ -15,6 +15,7 @@ import (
 	"github.com/stint-dev/stint/internal/view"
 	"github.com/stint-dev/stint/internal/wire"
 	"github.com/stint-dev/stint/journal"
+	"github.com/stint-dev/stint/policy"
 )
 
 const store = "store"
@@ -280,7 +281,19 @@ func (s *server) maySend(ctx context.Context, to stint.ID, m *stint.Message) err
 			return err
 		}
 		return s.MayDecide(ctx, &row)
-	case stint.Prompt, stint.Pause, stint.Resume, stint.Interrupt, stint.Stop, stint.Kill, stint.Restart, stint.Rollback, stint.Resolve, stint.SetLimit:
+	case stint.Restart, stint.Rollback:
+		row, err := s.Store.Session(ctx, to)
+		if err != nil {
+			return err
+		}
+		var c journal.Command
+		if err := jsonx.Decode(m.Data, &c); len(m.Data) > 0 && err != nil {
+			return invalid("the data of the message is no command", "update the program that sends it")
+		}
+		if err := s.gate(ctx, &row, policy.Verb(m.Kind), &c, actor(ctx)); err != nil {
+			return err
+		}
+	case stint.Prompt, stint.Pause, stint.Resume, stint.Interrupt, stint.Stop, stint.Kill, stint.Resolve, stint.SetLimit:
 	default:
 		return invalid("it is no message of a kind that there is", "update the program that sends it, or the server")
 	}

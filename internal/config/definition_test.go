@@ -37,7 +37,7 @@ func agents() *rapid.Generator[config.Agent] {
 			Done:        rapid.String().Draw(t, "done"),
 			Pin:         rapid.SampledFrom([]config.Pin{config.PinWarn, config.PinStrict, config.PinCopy}).Draw(t, "pin"),
 			About: config.About{Labels: texts(t, "labels", rapid.String()), Description: rapid.String().Draw(t, "description"), Policy: rapid.SampledFrom([][]policy.Rule{nil, {{Name: "a", Do: policy.Ask}}, {{Name: "b", Do: policy.Deny}, {Name: "a.b", Do: policy.Allow}},
-				{{Name: "a", Match: policy.Match{Tool: []string{"x*"}, When: "args.a == 1"}, Do: policy.Ask, Asking: policy.Asking{Quorum: 2, Deadline: 1, Remind: []time.Duration{1, 2}}}}}).Draw(t, "policy")},
+				{{Name: "a", Match: policy.Match{Tool: []string{"x*"}, When: "args.a == 1"}, Do: policy.Ask, Asking: policy.Asking{Quorum: 2, Deadline: 1}}}}).Draw(t, "policy")},
 			Retry: config.Retry{Attempts: rapid.IntRange(1, 1000).Draw(t, "attempts"), Initial: span.Draw(t, "initial"),
 				Factor: rapid.Float64Range(1, 100).Draw(t, "factor"), Max: span.Draw(t, "max"), Jitter: rapid.Float64Range(0, 1).Draw(t, "jitter")},
 			Bounds: config.Bounds{Wall: span.Draw(t, "wall"), Idle: span.Draw(t, "idle"), Loops: rapid.IntRange(0, 9).Draw(t, "loops"),

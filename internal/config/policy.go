@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/expression"
@@ -151,7 +150,6 @@ func (d *decoder) policyMembers(r *policy.Rule) []member {
 			choose(d, n, path, &r.OnExpire, policy.ExpireDeny, policy.ExpireStop, policy.Escalate, policy.ExpireAsk)
 		}},
 		{"escalate_to", func(n *node, path string) { d.oneOrMore(n, path, "a role or user:NAME", &r.EscalateTo) }},
-		{"remind", func(n *node, path string) { d.remind(n, path, r) }},
 		not("edit", &r.NoEdit),
 		not("grant", &r.NoGrant),
 	}
@@ -190,30 +188,12 @@ func some[T ~string](d *decoder, n *node, path string, to *[]T, words ...T) {
 	}
 }
 
-// remind reads the times of reminders.
-func (d *decoder) remind(n *node, path string, r *policy.Rule) {
-	if isNone(n) {
-		r.Quiet = true
-		return
-	}
-	if n.shape != list || len(n.items) == 0 {
-		d.expected(n, path, "a list of durations such as [15m, 1h, 4h], or none", "", "")
-		return
-	}
-	for i, item := range n.items {
-		var span time.Duration
-		if d.duration(item, fmt.Sprintf("%s[%d]", path, i), &span, false); span > 0 {
-			r.Remind = append(r.Remind, span)
-		}
-	}
-}
-
 // strangerInPolicy says what to write in place of a key that other programs have.
 func strangerInPolicy(key string) (why, hint string) {
 	instead := map[string]string{
 		"if": "when", "condition": "when", "match": "when", "tools": "tool", "step": "tool", "kinds": "kind", "effects": "effect", "verbs": "verb", "action": "do", "then": "do", "decision": "do",
 		"roles": "approvers", "role": "approvers", "who": "approvers", "approver": "approvers", "users": "approvers", "timeout": "deadline", "ttl": "deadline", "expires": "deadline",
-		"on_timeout": "on_expire", "reason": "message", "description": "message", "cost": "cost_over", "count": "quorum", "escalate": "escalate_to", "reminders": "remind", "id": "name",
+		"on_timeout": "on_expire", "reason": "message", "description": "message", "cost": "cost_over", "count": "quorum", "escalate": "escalate_to", "id": "name",
 	}[strings.ToLower(key)]
 	if instead == "" {
 		return "", ""
@@ -267,12 +247,6 @@ func writtenRule(r policy.Rule) string {
 	add(r.Deadline != 0, "deadline", formatDuration(r.Deadline))
 	add(r.OnExpire != "", "on_expire", string(r.OnExpire))
 	each("escalate_to", r.EscalateTo)
-	spans := make([]string, len(r.Remind))
-	for i, s := range r.Remind {
-		spans[i] = formatDuration(s)
-	}
-	add(len(spans) > 0, "remind", "["+strings.Join(spans, ", ")+"]")
-	add(r.Quiet, "remind", "none")
 	add(r.NoEdit, "edit", "false")
 	add(r.NoGrant, "grant", "false")
 	return "{" + strings.Join(all, ", ") + "}"

@@ -77,7 +77,7 @@ func TestWrittenRules(t *testing.T) {
 		"when": func(r *policy.Rule) { r.When = "true" }, "tainted": func(r *policy.Rule) { r.Tainted = true }, "cost_over": func(r *policy.Rule) { r.CostOver++ }, "verb": func(r *policy.Rule) { r.Verb = policy.Verbs() },
 		"do": func(r *policy.Rule) { r.Do = policy.Deny }, "message": func(r *policy.Rule) { r.Message = "x" }, "approvers": func(r *policy.Rule) { r.Approvers = nil }, "quorum": func(r *policy.Rule) { r.Quorum = 1 },
 		"deadline": func(r *policy.Rule) { r.Deadline *= 2 }, "on_expire": func(r *policy.Rule) { r.OnExpire = policy.ExpireAsk }, "escalate_to": func(r *policy.Rule) { r.EscalateTo = nil },
-		"remind": func(r *policy.Rule) { r.Remind = r.Remind[1:] }, "quiet": func(r *policy.Rule) { r.Quiet = true }, "edit": func(r *policy.Rule) { r.NoEdit = false }, "grant": func(r *policy.Rule) { r.NoGrant = false },
+		"edit": func(r *policy.Rule) { r.NoEdit = false }, "grant": func(r *policy.Rule) { r.NoGrant = false },
 	} {
 		b := a
 		b.Policy = slices.Clone(a.Policy)

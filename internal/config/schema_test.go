@@ -210,7 +210,7 @@ func TestSchemaAgrees(t *testing.T) {
 		"policy: {}", "policy: [ask-once]", "policy: [{preset: careful}]", "policy: [{preset: ask-once, do: ask}]", "policy: [{name: a}]", "policy: [{do: ask}]", "policy: [{name: A b, do: ask}]", "policy: [{name: a, do: maybe}]",
 		"policy: [{name: a, do: ask, tool: []}]", "policy: [{name: a, do: ask, tool: 1}]", "policy: [{name: a, do: ask, kind: llm}]", "policy: [{name: a, do: ask, effect: [once, once]}]", "policy: [{name: a, do: ask, when: ''}]",
 		"policy: [{name: a, do: ask, tainted: false}]", "policy: [{name: a, do: ask, cost_over: 0}]", "policy: [{name: a, do: ask, verb: kill}]", "policy: [{name: a, do: ask, message: ''}]", "policy: [{name: a, do: ask, quorum: 0}]",
-		"policy: [{name: a, do: ask, deadline: 4}]", "policy: [{name: a, do: ask, deadline: 4h, on_expire: allow}]", "policy: [{name: a, do: ask, remind: 5m}]", "policy: [{name: a, do: ask, remind: []}]", "policy: [{name: a, do: ask, edit: 1}]",
+		"policy: [{name: a, do: ask, deadline: 4}]", "policy: [{name: a, do: ask, deadline: 4h, on_expire: allow}]", "policy: [{name: a, do: ask, edit: 1}]",
 		"policy: [{name: a, do: ask, grant: never}]", "policy: [{name: a, do: ask, approvers: []}]",
 	} {
 		if _, err := config.Parse("stint.yaml", agent(line)); err == nil {

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/ident"
 	"github.com/stint-dev/stint/internal/jsonx"
 	"github.com/stint-dev/stint/internal/view"
 	"github.com/stint-dev/stint/journal"
+	"github.com/stint-dev/stint/policy"
 	"github.com/stint-dev/stint/tool"
 )
 
@@ -20,11 +22,12 @@ import (
 type Decision struct {
 	State  stint.ApprovalState // approved or denied
 	From   stint.Actor
-	Note   string   // one line; the agent and the journal get it
-	Answer string   // JSON, where one is asked for; empty: none
-	Args   string   // JSON to do the step with instead of what was shown; empty: that
-	Roles  []string // that the person has, for questions that only some may decide
-	Text   bool     // Answer may also be a text without quotes, where a text is asked for
+	Note   string        // one line; the agent and the journal get it
+	Answer string        // JSON, where one is asked for; empty: none
+	Args   string        // JSON to do the step with instead of what was shown; empty: that
+	Roles  []string      // that the person has, for questions that only some may decide
+	Grant  *policy.Grant // what is said yes to besides, of calls to come: Scope, and if it is given When, Expires; nil: nothing
+	Text   bool          // Answer may also be a text without quotes, where a text is asked for
 }
 
 // maxNote is how many bytes of a person's words the journal keeps beside a decision.
@@ -88,6 +91,9 @@ func (d *Desk) Decide(ctx context.Context, name string, v Decision, may func(con
 		return row, asked, err
 	}
 	m := stint.Message{ID: c.MessageID(), Kind: stint.Decision, From: v.From, Data: data, Body: body}
+	if m.Keys, err = d.policy(&v, &row, &asked); err != nil {
+		return row, asked, err
+	}
 	if err := m.Check(); err != nil {
 		return row, asked, err
 	}
@@ -194,6 +200,40 @@ func (d *Desk) tooLate(ctx context.Context, row *stint.Row, seq stint.Seq) error
 		}
 	}
 	return d.ended(ctx, &after, seq)
+}
+
+// policy holds a decision against the policy that asks, so that who may not decide is told at
+// once, and returns what the store keeps of what is granted with it.
+func (d *Desk) policy(v *Decision, row *stint.Row, asked *view.Approval) ([]stint.Key, error) {
+	var verdict policy.Verdict
+	if asked.Policy != nil {
+		if err := json.Unmarshal(asked.Policy, &verdict); err != nil {
+			return nil, stint.Corrupt.Errorf("approval", "the verdict of %s cannot be read: %v", asked.Short, err)
+		}
+		verdict.Approvers = asked.Approvers
+		if err := verdict.Admits(policy.Vote{By: v.From, Roles: v.Roles, Yes: v.State == stint.ApprovalApproved, Edited: v.Args != ""}); err != nil {
+			return nil, err
+		}
+	}
+	if v.Grant == nil {
+		return nil, nil
+	}
+	if v.State != stint.ApprovalApproved || !verdict.Grantable || v.Args != "" || asked.Quorum > 1 {
+		e := stint.Conflict.Errorf("grant", "a yes to %s can be no grant for calls to come", asked.Short)
+		e.Hint = "its rule forbids it, wants several people, or no rule asks; stint policy show " + asked.Agent + "  prints them"
+		return nil, e
+	}
+	g := *v.Grant
+	g.ID, g.Session, g.Agent, g.Rule, g.Tool, g.Effect, g.By = ident.New().String(), row.Session.ID, asked.Agent, verdict.Rule, asked.Tool, asked.Effect, v.From
+	if g.When == "" {
+		g.Digest = verdict.Digest
+	}
+	g, err := policy.NewGrant(g, time.Now().UTC())
+	if err != nil {
+		return nil, err
+	}
+	k, err := engine.GrantKey(g)
+	return []stint.Key{k}, err
 }
 
 // args are the arguments that the decision puts in the place of those shown.

@@ -11,6 +11,7 @@ import (
 	"github.com/stint-dev/stint/internal/ident"
 	"github.com/stint-dev/stint/internal/view"
 	"github.com/stint-dev/stint/journal"
+	"github.com/stint-dev/stint/policy"
 )
 
 // Store is what orders are checked against and sent to.
@@ -32,9 +33,19 @@ type Desk struct {
 	Store    Store
 	Settler  Settler
 	Brancher Brancher // for [Desk.Branch]
+	// Gate says whether what a command asks of a session may be done by who asks; nil: it may.
+	Gate func(ctx context.Context, row *stint.Row, verb policy.Verb, c *journal.Command, by stint.Actor) error
 	// Prefix stands before the name of a member of an order in an error: "--" where people
 	// give it as a flag.
 	Prefix string
+}
+
+// may asks the gate about an order.
+func (d *Desk) may(ctx context.Context, row *stint.Row, verb policy.Verb, c *journal.Command, by stint.Actor) error {
+	if d.Gate == nil {
+		return nil
+	}
+	return d.Gate(ctx, row, verb, c, by)
 }
 
 // Order is a message that somebody sends to a session.

@@ -10,6 +10,7 @@ import (
 	"github.com/stint-dev/stint/internal/jsonx"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/journal"
+	"github.com/stint-dev/stint/policy"
 )
 
 // Brancher makes branches of sessions.
@@ -92,6 +93,9 @@ func (d *Desk) PlanRestart(ctx context.Context, row *stint.Row, o Order) (plan j
 	if err := d.undecided(row, &plan, o.Command, leftBehind); err != nil {
 		return plan, err, nil
 	}
+	if err := d.may(ctx, row, policy.Verb(o.Kind), &o.Command, o.From); err != nil {
+		return plan, err, nil
+	}
 	return plan, d.Futile(ctx, row, o), nil
 }
 
@@ -100,6 +104,9 @@ func (d *Desk) PlanRestart(ctx context.Context, row *stint.Row, o Order) (plan j
 // in doubt that would be left behind without a choice are [stint.Conflict], and so is a
 // session that went on since.
 func (d *Desk) Restart(ctx context.Context, row *stint.Row, plan *journal.Plan, o Order) error {
+	if err := d.may(ctx, row, policy.Verb(o.Kind), &o.Command, o.From); err != nil {
+		return err
+	}
 	if plan != nil && o.Command.From != nil && !row.Live { // a session that runs is past the plan before it can take it
 		if err := d.undecided(row, plan, o.Command, leftBehind); err != nil {
 			return err
@@ -110,7 +117,7 @@ func (d *Desk) Restart(ctx context.Context, row *stint.Row, plan *journal.Plan, 
 }
 
 // PlanBranch is the plan of a branch, and why it would be refused.
-func (d *Desk) PlanBranch(ctx context.Context, row *stint.Row, c *journal.Command) (plan journal.Plan, refused, err error) {
+func (d *Desk) PlanBranch(ctx context.Context, row *stint.Row, c *journal.Command, by stint.Actor) (plan journal.Plan, refused, err error) {
 	from := row.Session.Checkpoint.Loop
 	if c.From == nil {
 		c.From = &from
@@ -119,7 +126,7 @@ func (d *Desk) PlanBranch(ctx context.Context, row *stint.Row, c *journal.Comman
 		return plan, nil, err
 	}
 	plan = plan.OfBranch()
-	if !row.Live {
+	if refused = d.may(ctx, row, policy.Branch, c, by); refused == nil && !row.Live {
 		refused = d.undecided(row, &plan, *c, behindBranch)
 	}
 	return plan, refused, nil
@@ -127,7 +134,13 @@ func (d *Desk) PlanBranch(ctx context.Context, row *stint.Row, c *journal.Comman
 
 // Branch makes the branch for which [Desk.PlanBranch] made the plan.
 func (d *Desk) Branch(ctx context.Context, row *stint.Row, plan *journal.Plan, b engine.Branch) (engine.Created, error) {
-	c := journal.Command{From: &plan.From, InDoubt: b.InDoubt}
+	c := journal.Command{From: &plan.From, InDoubt: b.InDoubt, Say: b.Say, State: b.State, Reason: b.Reason}
+	if b.Agent != nil {
+		c.Agent = &stint.AgentRef{Name: b.Agent.Name}
+	}
+	if err := d.may(ctx, row, policy.Branch, &c, b.Actor); err != nil {
+		return engine.Created{}, err
+	}
 	if !row.Live {
 		if err := d.undecided(row, plan, c, behindBranch); err != nil {
 			return engine.Created{}, err

@@ -49,9 +49,9 @@ func storeMutants() []mutant {
 			why:   "two attempts act on one message",
 			red:   by("store/sqlite", "TestContract/Send"),
 		}, {
-			name: "sqlite-prepared-at-each-run", file: "store/sqlite/batch.go",
-			edits: one("WHERE sid = +? AND msg = +? AND taken", "WHERE sid = ? AND msg = ? AND taken"),
-			why:   "a statement is prepared anew for each message, which takes longer than to run it",
+			name: "sqlite-prepared-at-each-run", file: "store/sqlite/ledger.go",
+			edits: one("WHERE k.scope = +? AND k.name = +?", "WHERE k.scope = ? AND k.name = ?"),
+			why:   "a statement is prepared anew for each delivery, which takes longer than to run it",
 			red:   by("store/sqlite", "TestPreparedOnce"),
 		}, {
 			name: "sqlite-newer-schema-is-written", file: "store/sqlite/schema.go",

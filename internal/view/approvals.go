@@ -48,11 +48,12 @@ type Approval struct {
 
 // demands is what a policy wants of a question.
 type demands struct {
-	Approvers []string      `json:"approvers"` // roles, and user:NAME; empty: whoever may decide
-	Quorum    int           `json:"quorum"`    // how many have to say yes
-	Yes       []stint.Actor `json:"yes"`       // who has, while more are needed
-	Until     *time.Time    `json:"until"`     // when it expires; null: never
-	Editable  bool          `json:"editable"`  // a yes may change the arguments
+	Approvers []string        `json:"approvers"` // roles, and user:NAME; empty: whoever may decide
+	Quorum    int             `json:"quorum"`    // how many have to say yes
+	Yes       []stint.Actor   `json:"yes"`       // who has, while more are needed
+	Until     *time.Time      `json:"until"`     // when it expires; null: never
+	Editable  bool            `json:"editable"`  // a yes may change the arguments
+	Policy    json.RawMessage `json:"policy"`    // the verdict of the policy that asks; null where none does
 }
 
 // Approvals is questions to persons as JSON, schema stint.approval.list/1.
@@ -128,7 +129,7 @@ func NewApproval(ctx context.Context, src Source, row *stint.Row, a *stint.Appro
 	if err != nil {
 		return out, err
 	}
-	out.Answer, out.Args, out.Editable = d.Schema, es[0].Body, d.Editable
+	out.Answer, out.Args, out.Editable, out.Policy = d.Schema, es[0].Body, d.Editable, d.Policy
 	if !es[0].Blob.IsZero() {
 		if out.Args, err = src.Blob(ctx, s.Family, es[0].Blob); err != nil {
 			return out, err
