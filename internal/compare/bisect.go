@@ -148,7 +148,7 @@ func (s *seeker) missing(n int) error {
 	if n == 0 {
 		return &stint.Error{Code: stint.NotFound, Op: "bisect", Session: s.r.Session, Err: errors.New("no loop is completed yet"), Hint: "stint show " + s.r.Short + " says how it stands"}
 	}
-	return &stint.Error{Code: stint.NotFound, Op: "bisect", Session: s.r.Session, Err: fmt.Errorf("no state at the end of loops 1 to %d %s", n, what),
+	return &stint.Error{Code: stint.NotFound, Op: "bisect", Session: s.r.Session, Err: fmt.Errorf("no state at the end of loops %d to %d %s", s.r.first(), s.r.first()+n-1, what),
 		Hint: "stint show " + s.r.Short + " --state  prints the newest state"}
 }
 
@@ -186,7 +186,7 @@ func (s *seeker) found(ctx context.Context, at int) (*Found, error) {
 		to = f.Short + ":" + f.Step.Step
 	}
 	f.Next = []string{"stint logs " + to + " --content"}
-	if f.Loop > 1 {
+	if f.Loop > s.r.first() {
 		f.Next = append(f.Next, fmt.Sprintf("stint diff %s %d %d", s.r.address(), f.Loop-1, f.Loop))
 	}
 	if !s.r.older {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/compare"
 )
 
@@ -76,6 +77,37 @@ func TestDiff(t *testing.T) {
 			if _, err := compare.New(t.Context(), r.store, c.a, c.b, all); stint.CodeOf(err) != c.code {
 				t.Errorf("%+v and %+v: %v, want %s", c.a, c.b, err, c.code)
 			}
+		}
+	})
+}
+
+// A branch is compared with its parent from where it went its own way.
+func TestDiffOfABranch(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		fn := order("ana")
+		parent := r.run("ana", fn)
+		agent := engine.Agent{Name: "a", Loop: stint.AgentFunc(fn)}
+		e, err := engine.New(r.t.Context(), r.store, engine.Options{Agents: []engine.Agent{agent}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		from := 2
+		c, err := e.Branch(r.t.Context(), parent.Session.ID, engine.Branch{From: &from, Actor: "human:ana"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := e.Run(r.t.Context(), c.ID); err != nil || s.Status != stint.Completed {
+			t.Fatalf("%s, %v", s.Status, err)
+		}
+		branch := r.row(c.ID)
+		d, err := compare.New(r.t.Context(), r.store, compare.Of{Row: parent, Line: -1}, compare.Of{Row: branch, Line: -1}, compare.Parts{State: true, Calls: true, Text: true})
+		if err != nil || !d.Same || d.Compared != 2 || !strings.Contains(text(t, d), "Loops 3 to 4 are the same") {
+			t.Errorf("%+v, %v", d, err)
+		}
+		f, err := compare.Bisect(r.t.Context(), r.store, compare.Of{Row: branch, Line: -1}, compare.Want{Pointer: "/page", Value: json.RawMessage("4")})
+		if err != nil || f.Loop != 4 {
+			t.Errorf("%+v, %v", f, err)
 		}
 	})
 }

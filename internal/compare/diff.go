@@ -33,6 +33,8 @@ type Diff struct {
 	Loops    []Loop `json:"loops"`    // those that differ, in order
 	// Total is what all loops that were compared used; nil if that was not asked.
 	Total *Cost `json:"total"`
+
+	first int // loop that was compared
 }
 
 // Side is one of the two that are compared.

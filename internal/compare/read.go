@@ -62,11 +62,14 @@ func New(ctx context.Context, src Source, a, b Of, parts Parts) (*Diff, error) {
 	pairs := [][2]int{{a.Loop, b.Loop}}
 	if a.Loop == 0 {
 		pairs = nil
-		for n := range max(len(x.loops), len(y.loops)) {
-			pairs = append(pairs, [2]int{n + 1, n + 1})
+		for n := max(x.first(), y.first()); n <= max(x.last(), y.last()); n++ {
+			pairs = append(pairs, [2]int{n, n})
 		}
 	} else if err := cmp.Or(x.has(a.Loop), y.has(b.Loop)); err != nil {
 		return nil, err
+	}
+	if len(pairs) > 0 {
+		d.first = pairs[0][0]
 	}
 	for _, p := range pairs {
 		if err := d.pair(ctx, x, y, p, parts); err != nil {
@@ -109,14 +112,25 @@ func open(ctx context.Context, src Source, of Of) (*reader, error) {
 		states: past.NewWalk(past.States(ctx, src, s.ID, s.Family))}, nil
 }
 
+// first and last are the numbers of the loops that there are. Those of a branch begin
+// behind the loop that it branched off at.
+func (r *reader) first() int {
+	if len(r.loops) == 0 {
+		return 1
+	}
+	return r.loops[0].Number
+}
+
+func (r *reader) last() int { return r.first() + len(r.loops) - 1 }
+
 // has is [stint.NotFound] for a loop that there is not.
 func (r *reader) has(n int) error {
-	if n >= 1 && n <= len(r.loops) {
+	if n >= r.first() && n <= r.last() {
 		return nil
 	}
 	what := "it has no loop yet"
 	if len(r.loops) > 0 {
-		what = fmt.Sprintf("it has the loops 1 to %d", len(r.loops))
+		what = fmt.Sprintf("it has the loops %d to %d", r.first(), r.last())
 	}
 	return &stint.Error{Code: stint.NotFound, Op: "diff", Session: r.Session, Err: fmt.Errorf("there is no loop %d on line %d; %s", n, r.Line, what),
 		Hint: "stint show " + r.Short + " --all lists them"}
@@ -124,10 +138,10 @@ func (r *reader) has(n int) error {
 
 // loop reads a loop; nil: the side does not have it.
 func (r *reader) loop(ctx context.Context, n int, parts Parts) (*loop, error) {
-	if n > len(r.loops) {
+	if n < r.first() || n > r.last() {
 		return nil, nil
 	}
-	l := &r.loops[n-1]
+	l := &r.loops[n-r.first()]
 	out := &loop{number: n, headline: l.Headline, figures: Figures{Loops: 1, Attempts: l.Attempts, Steps: l.Steps, Errors: l.Errors, Usage: l.Usage}}
 	if !l.Ended.IsZero() {
 		out.figures.MS = l.Ended.Sub(l.Began).Round(time.Millisecond).Milliseconds()

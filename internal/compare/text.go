@@ -17,7 +17,7 @@ func (d *Diff) Write(w io.Writer, st term.Style) error {
 	p := &printer{st: st}
 	p.line("a  %s", side(&d.A))
 	p.line("b  %s", side(&d.B))
-	next := 1
+	next := d.first
 	for i := range d.Loops {
 		l := &d.Loops[i]
 		if n := max(l.A, l.B); d.Compared > 1 {
@@ -27,7 +27,7 @@ func (d *Diff) Write(w io.Writer, st term.Style) error {
 		p.loop(l)
 	}
 	if d.Compared > 1 {
-		p.sames(next, d.Compared)
+		p.sames(next, d.first+d.Compared-1)
 	} else if d.Same {
 		p.line("The same in all that was compared")
 	}

@@ -122,6 +122,15 @@ func (l *loop) prepare(ctx context.Context, s stint.Step, step, sub int) (res st
 		l.err = stint.Corrupt.Errorf("replay", "step %s has no outcome, and its loop was completed", l.at(step, sub))
 		return res, nil, stint.ErrParked
 	}
+	if s.Edit != nil && was.Intent.Asked != "" {
+		input := was.Input
+		if !was.InputBlob.IsZero() {
+			if input, l.err = l.from.src.Blob(ctx, l.from.family, was.InputBlob); l.err != nil {
+				return res, nil, stint.ErrParked
+			}
+		}
+		s.Edit(input)
+	}
 	res, own = was.Answer(func() (json.RawMessage, error) {
 		var b []byte
 		if b, l.err = l.body(ctx, was); l.err != nil {

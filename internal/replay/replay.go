@@ -87,26 +87,34 @@ func open(ctx context.Context, src Source, id stint.ID, opt *Options) (*tapes, *
 		return nil, nil, err
 	}
 	loops = slices.DeleteFunc(loops, func(l journal.Loop) bool { return !l.Completed() })
-	newest := len(loops)
-	from, to := cmp.Or(opt.From, 1), cmp.Or(opt.To, newest)
+	first, newest := 1, 0
+	if len(loops) > 0 { // a branch begins behind a loop of another session
+		first, newest = loops[0].Number, loops[len(loops)-1].Number
+	}
+	from, to := cmp.Or(opt.From, first), cmp.Or(opt.To, newest)
 	switch {
 	case newest == 0:
 		return nil, nil, refuse(stint.NotFound, id, "stint show says how it stands", "no loop of it is completed yet, and only completed loops are done again")
-	case from < 1 || from > newest || to > newest:
-		return nil, nil, refuse(stint.NotFound, id, "give loops of those", "loop %d is not completed; loops 1 to %d are", max(from, to), newest)
+	case from < first:
+		return nil, nil, refuse(stint.NotFound, id, "give loops of those", "loop %d is none of this session; loops %d to %d are completed", from, first, newest)
+	case from > newest || to > newest:
+		return nil, nil, refuse(stint.NotFound, id, "give loops of those", "loop %d is not completed; loops %d to %d are", max(from, to), first, newest)
 	case to < from:
 		return nil, nil, refuse(stint.Invalid, id, "give the first loop and then the last", "loop %d comes before loop %d", to, from)
 	}
-	t := &tapes{ctx: ctx, src: src, family: row.Session.Family, fold: stint.Session{}, loops: loops[from-1 : to], early: map[place][]stint.Message{}}
-	es, err := src.Entries(ctx, stint.Range{Session: id, Limit: 1})
+	t := &tapes{ctx: ctx, src: src, family: row.Session.Family, fold: stint.Session{}, loops: loops[from-first : to-first+1], early: map[place][]stint.Message{}}
+	es, err := src.Entries(ctx, stint.Range{Session: id, Limit: 2})
 	if err != nil {
 		return nil, nil, err
 	}
-	body, err := past.Body(ctx, src, t.family, &es[0])
+	input, in, err := past.FirstInput(es)
+	if err == nil && in != nil {
+		t.input, t.inputSeq = input, in.Seq
+		t.input.Body, err = past.Body(ctx, src, t.family, in)
+	}
 	if err != nil {
 		return nil, nil, readable(err)
 	}
-	t.input = past.Input(&es[0], body)
 	t.fold, err = journal.Fold(stint.Session{}, es[:1])
 	t.after = es[0].Seq
 	return t, &Report{Session: id, Line: line, From: from, To: to, Loops: []Loop{}}, err

@@ -36,17 +36,18 @@ type tape struct {
 
 // tapes reads the loops of a line one after the other.
 type tapes struct {
-	ctx     context.Context
-	src     past.Source
-	family  stint.ID
-	input   stint.Message
-	fold    stint.Session
-	loops   []journal.Loop // wanted, and not given out yet
-	current *tape
-	early   map[place][]stint.Message // taken for a loop that has not begun, by line and loop
-	page    []stint.Entry
-	after   stint.Seq
-	end     bool
+	ctx      context.Context
+	src      past.Source
+	family   stint.ID
+	input    stint.Message
+	inputSeq stint.Seq // of the entry that has it
+	fold     stint.Session
+	loops    []journal.Loop // wanted, and not given out yet
+	current  *tape
+	early    map[place][]stint.Message // taken for a loop that has not begun, by line and loop
+	page     []stint.Entry
+	after    stint.Seq
+	end      bool
 }
 
 // readPage is how many entries are read at a time.
@@ -169,6 +170,9 @@ func (t *tapes) message(e *stint.Entry) error {
 	if err != nil {
 		return err
 	}
+	if e.Seq == t.inputSeq {
+		return nil
+	}
 	if m.Kind != stint.Prompt {
 		c.byOrder = c.byOrder || e.Seq > c.loop.End
 		return nil
@@ -248,6 +252,10 @@ func (t *tapes) outcome(e *stint.Entry) error {
 // recordedStep is the side of a divergence that is on record.
 func (t *tapes) recordedStep(c *tape, at place, intent journal.StepRequested) (*Step, error) {
 	s := &Step{Name: intent.Name, Kind: intent.Kind, Effect: intent.Effect, Hash: intent.Input, Size: -1}
+	if intent.Asked != "" { // what is on record whole is what a person put in its place
+		s.Hash = intent.Asked
+		return s, nil
+	}
 	input, known, err := c.inputs.Of(t.ctx, t.src, t.family, at, intent)
 	if known {
 		s.Input, s.Size = input, len(input)
