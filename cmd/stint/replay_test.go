@@ -142,7 +142,7 @@ func TestReplayStartsNoCommandLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.put("said.jsonl", string(stream))
-	d.put("stint.yaml", "agents:\n  writer: {kind: cli, protocol: claude, grace: 2s, command: [sh, cli.sh]}\n")
+	d.put("stint.yaml", "agents:\n  writer: {kind: cli, protocol: claude, command: [sh, cli.sh]}\n")
 	d.put("cli.sh", "cat >/dev/null; cat said.jsonl; echo >>started\n")
 	d.says(exitOK, "", "run", "writer", "--name", "w", "-p", "write the file")
 	d.says(exitOK, "The same: 1 loop", "replay", "w")

@@ -174,7 +174,7 @@ func (w *wiring) cli(c *config.Agent) (stint.Agent, error) {
 			spec.Pass = append(spec.Pass, name)
 		}
 	}
-	spec.Dir, spec.Env, spec.Effects, spec.Interactive, spec.MaxOutput, spec.Grace = c.Dir, env, c.Effects, c.CLI.Interactive, c.Output, c.Grace
+	spec.Dir, spec.Env, spec.Effects, spec.Interactive, spec.MaxOutput = c.Dir, env, c.Effects, c.CLI.Interactive, c.Output
 	a, err := cli.New(spec)
 	if err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func (w *wiring) cli(c *config.Agent) (stint.Agent, error) {
 // acp makes the agent that speaks the Agent Client Protocol.
 func (w *wiring) acp(c *config.Agent, env map[string]string) (stint.Agent, error) {
 	a, err := acp.New(acp.Spec{Command: w.again.unstartable(append(slices.Clone(c.Command), c.CLI.Args...)), Dir: c.Dir, Env: env, Pass: c.Pass, Effects: c.Effects,
-		Hold: c.CLI.Hold, Interactive: c.CLI.Interactive, MaxOutput: c.Output, Grace: c.Grace})
+		Hold: c.CLI.Hold, Interactive: c.CLI.Interactive, MaxOutput: c.Output})
 	if err != nil {
 		return nil, err
 	}
