@@ -68,7 +68,7 @@ there, and stint verify can check them.`,
 	f.StringVar(&o.agent, "agent", "code", "what does the steps: code, or llm (a language model that plays a script in this process)")
 	f.IntVar(&o.grow, "grow", 0, "bytes by which the state grows each loop")
 	f.StringVar(&o.cpuProfile, "cpuprofile", "", "write a CPU profile to this file")
-	cmd.AddCommand(a.benchLatencyCommand(), a.benchRecoverCommand(), a.benchWaitersCommand(), a.benchActiveCommand(), a.benchColdCommand(), a.benchGrowthCommand(), a.benchListCommand(), a.benchHooksCommand(),
+	cmd.AddCommand(a.benchLatencyCommand(), a.benchRecoverCommand(), a.benchWaitersCommand(), a.benchActiveCommand(), a.benchColdCommand(), a.benchGrowthCommand(), a.benchListCommand(), a.benchBranchCommand(), a.benchHooksCommand(),
 		a.benchReportCommand(), a.benchChildCommand())
 	return cmd
 }
