@@ -9,7 +9,7 @@ import (
 // MessageKind says what a message asks for.
 type MessageKind string
 
-// The kinds of messages. All but prompt and decision are control: they act
+// The kinds of messages. All but prompt, decision and child are control: they act
 // between steps, and on a session that nobody holds as soon as a runner or the
 // sender itself takes it up.
 const (
@@ -24,10 +24,14 @@ const (
 	Rollback  MessageKind = "rollback"  // go back to a checkpoint and wait for the operator
 	Resolve   MessageKind = "resolve"   // settle a step in doubt
 	SetLimit  MessageKind = "limit"     // replace limits
+	ChildEnd  MessageKind = "child"     // a child session ended; its parent's next loop gets it in the inbox
 )
 
 // Control reports whether k acts between steps rather than at the next loop.
-func (k MessageKind) Control() bool { return k != Prompt && k != Decision }
+func (k MessageKind) Control() bool { return k != Prompt && k != Decision && k != ChildEnd }
+
+// Input reports whether k is input for the next loop.
+func (k MessageKind) Input() bool { return k == Prompt || k == ChildEnd }
 
 // Message is input from outside, the only way in. It lies in the inbox until the
 // session's runner takes it, and its taking is an entry of the journal.
@@ -38,6 +42,7 @@ type Message struct {
 	At   time.Time       `json:"at"`             // set by the store
 	Data json.RawMessage `json:"data,omitempty"` // the verb's arguments, a journal.Command
 	Body []byte          `json:"-"`              // a prompt's text or JSON, byte for byte
+	To   ID              `json:"-"`              // in a batch's Sends: the session that it is for
 	Keys []Key           `json:"-"`              // made durable with it; one that is there already with the same digest: the message has come
 }
 

@@ -145,6 +145,11 @@ type Lease struct {
 }
 
 // Batch is what one Append or Create makes durable, all of it or nothing.
+//
+// Each of Sends comes as [Sender.Send] would have brought it, in the same transaction.
+// It is news and not an order, so a session that is not there or does not accept it, and
+// an id that came before, do not refuse the batch: nothing is sent then. One without an
+// id or of a kind that there is not is [Invalid].
 type Batch struct {
 	Session Session            // the fold after Entries
 	Entries []Entry            // in order, without gaps
@@ -152,7 +157,8 @@ type Batch struct {
 	Taken   []string           // ids of inbox messages that Entries record
 	Keys    []Key
 	Meters  []Meter
-	Release bool // give the lease back
+	Sends   []Message // to the sessions that their To names, after all else in this batch
+	Release bool      // give the lease back
 }
 
 // Key makes something happen at most once: insert-or-compare on (Scope, Name). One

@@ -214,6 +214,11 @@ func (s *Store) commit(op string, id stint.ID, r *record, b *stint.Batch) error 
 			return refuse(stint.Conflict, op, id, "read the inbox again: a message is taken once", "message %q is not in the inbox", m)
 		}
 	}
+	for i := range b.Sends {
+		if err := nameless(op, &b.Sends[i]); err != nil {
+			return err
+		}
+	}
 	f := s.family(b.Session.Family)
 	meters, err := f.metered(b.Meters)
 	if err != nil {
@@ -227,6 +232,9 @@ func (s *Store) commit(op string, id stint.ID, r *record, b *stint.Batch) error 
 	}
 	for ref, body := range b.Blobs {
 		f.blobs[ref.Sum] = body
+	}
+	for _, m := range b.Sends {
+		_ = s.send(m.To, m) // it is news: who does not accept it does without
 	}
 	return nil
 }

@@ -150,12 +150,25 @@ func (s *Store) Send(_ context.Context, id stint.ID, m stint.Message) error {
 		return err
 	}
 	defer s.mu.Unlock()
+	if err := nameless("send", &m); err != nil {
+		return err
+	}
+	return s.send(id, m)
+}
+
+// nameless refuses a message without an id.
+func nameless(op string, m *stint.Message) error {
+	if m.ID == "" {
+		return stint.Invalid.Errorf(op, "a message needs an id, made by its sender")
+	}
+	return nil
+}
+
+// send is Send for whoever has s.mu.
+func (s *Store) send(id stint.ID, m stint.Message) error {
 	r := s.sessions[id]
 	if r == nil {
 		return notFound("send", id)
-	}
-	if m.ID == "" {
-		return stint.Invalid.Errorf("send", "a message needs an id, made by its sender")
 	}
 	for _, k := range m.Keys {
 		if old, taken := s.taken(k, now()); taken && old.Digest == k.Digest {
@@ -177,7 +190,7 @@ func (s *Store) Send(_ context.Context, id stint.ID, m stint.Message) error {
 	for _, k := range m.Keys {
 		s.keys[[2]string{k.Scope, k.Name}] = k
 	}
-	m.At, m.Keys = now(), nil
+	m.At, m.To, m.Keys = now(), stint.ID{}, nil
 	r.sent[m.ID], r.inbox = m, append(r.inbox, m)
 	s.signal()
 	return nil

@@ -20,6 +20,11 @@ func valid(op string, id stint.ID, b *stint.Batch) error {
 				"entry %d does not lead to head %d of session %s", e.Seq, b.Session.Head, id)
 		}
 	}
+	for i := range b.Sends {
+		if err := sendable(op, &b.Sends[i]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -270,7 +275,10 @@ func (w *writer) insertSession(o *op, fid, now int64) error {
 		int64(s.Head), h.last, s.HeadHash[:], micros(s.Updated), text(w.buf), s.Checkpoint.Sum[:]); err != nil {
 		return err
 	}
-	return w.extras(o, h)
+	if err := w.extras(o, h); err != nil {
+		return err
+	}
+	return w.post(o)
 }
 
 // minShort is the least length of a short id.

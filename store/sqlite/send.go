@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 
 	"zombiezen.com/go/sqlite"
 
@@ -13,13 +14,37 @@ import (
 
 // Send implements [stint.Sender]. A message sent again is not judged again.
 func (s *Store) Send(ctx context.Context, id stint.ID, m stint.Message) error {
-	switch {
-	case m.ID == "":
-		return stint.Invalid.Errorf("send", "a message needs an id, made by its sender")
-	case messageID(m.Kind) < 0:
-		return stint.Invalid.Errorf("send", "there are no messages of kind %q", m.Kind)
+	if err := sendable("send", &m); err != nil {
+		return err
 	}
 	return s.do(ctx, &op{kind: opSend, lease: stint.Lease{Session: id}, msg: m, digest: digestOf(id, &m)})
+}
+
+// sendable refuses what cannot lie in any inbox.
+func sendable(op string, m *stint.Message) error {
+	switch {
+	case m.ID == "":
+		return stint.Invalid.Errorf(op, "a message needs an id, made by its sender")
+	case messageID(m.Kind) < 0:
+		return stint.Invalid.Errorf(op, "there are no messages of kind %q", m.Kind)
+	}
+	return nil
+}
+
+// post sends what a batch brings for other sessions. It is news: who does not accept it
+// does without, and the batch stands.
+func (w *writer) post(o *op) error {
+	for i := range o.batch.Sends {
+		m := &o.batch.Sends[i]
+		one := op{kind: opSend, lease: stint.Lease{Session: m.To}, msg: *m, digest: digestOf(m.To, m)}
+		err := w.send(&one)
+		var refusal *stint.Error
+		if err != nil && !errors.As(err, &refusal) {
+			return err
+		}
+		o.tell = o.tell || one.tell
+	}
+	return nil
 }
 
 // digestOf tells messages of one id apart. Session and id are in it for [Store.Verify]:

@@ -257,6 +257,9 @@ func (w *writer) extend(o *op, h *held) error {
 			return err
 		}
 	}
+	if err := w.post(o); err != nil {
+		return err
+	}
 	if b.Release {
 		o.tell = true
 		delete(w.held, o.lease.Session)

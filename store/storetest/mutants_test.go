@@ -75,7 +75,7 @@ type mutant struct {
 func mutants() []mutant {
 	return slices.Concat(createMutants(), claimMutants(), leaseMutants(), renewMutants(), sendMutants(), inboxMutants(),
 		watchMutants(), feedMutants(), fenceMutants(), queueMutants(), batchMutants(), sessionsMutants(), entriesMutants(),
-		blobMutants(), meterMutants(), ledgerMutants())
+		blobMutants(), meterMutants(), ledgerMutants(), newsMutants())
 }
 
 func createMutants() []mutant {

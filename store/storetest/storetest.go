@@ -79,6 +79,7 @@ func subjects() []subject {
 		{"Lease", leaseProperties()},
 		{"Append", appendProperties()},
 		{"Send", sendProperties()},
+		{"News", newsProperties()},
 		{"Ledger", ledgerProperties()},
 		{"Watch", watchProperties()},
 		{"Feed", feedProperties()},
