@@ -62,6 +62,30 @@ type Reporter interface {
 	Log(stream string, p []byte)
 }
 
+// Spawner is implemented by loops that can begin sessions of their own.
+type Spawner interface {
+	// Spawn begins a child session and returns its id. It is a step of the loop, and no
+	// other runs beside it: where the journal has it, the child that it names is the one.
+	// The child runs by itself; the loop waits for its end with [ForChild], and gets it as
+	// a message of kind [ChildEnd]. Stop, kill, pause, resume and interrupt of the session
+	// reach its children too, and they are canceled when it ends. What a child uses counts
+	// against the limits of the session. Errors: [NotFound] for an agent that there is
+	// not, [Invalid] for what a session cannot begin with, ErrParked as of Do.
+	Spawn(ctx context.Context, c Child) (ID, error)
+}
+
+// Child is a session that a loop begins.
+type Child struct {
+	Agent  string            `json:"agent"`            // by name, as it is defined now
+	Name   string            `json:"name,omitempty"`   // empty: the parent's, the agent's and a number, as in triage-1129.worker-1
+	Input  []byte            `json:"-"`                // its first message: UTF-8, at most 32 MiB
+	Labels map[string]string `json:"labels,omitempty"` // nil: the agent's
+	Limits *Limits           `json:"limits,omitempty"` // nil: the agent's
+	// Detach lets it go: no control of the parent reaches it, it outlives its parent, and
+	// its end is not told. What it uses still counts against the parent's limits.
+	Detach bool `json:"detach,omitempty"`
+}
+
 // Effect says what doing a step again means.
 type Effect string
 

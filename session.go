@@ -170,7 +170,12 @@ type Limits struct {
 	Steps    int           `json:"steps,omitempty"`
 	Tokens   int64         `json:"tokens,omitempty"`
 	Cost     Money         `json:"cost,omitempty"`
-	Stop     bool          `json:"stop,omitempty"` // on_limit: stop, instead of waiting for a raised limit
+	// ToolCalls is how many steps of kind tool may come to an outcome.
+	ToolCalls int `json:"tool_calls,omitempty"`
+	// Children is how many sessions may be spawned below this one, over all of its life
+	// and by children of children too; -1: none.
+	Children int  `json:"children,omitempty"`
+	Stop     bool `json:"stop,omitempty"` // on_limit: stop, instead of waiting for a raised limit
 }
 
 // Totals is what a session used, up to its last checkpoint and over all lines.
@@ -182,7 +187,9 @@ type Totals struct {
 	Restarts int           `json:"restarts"`
 	Running  time.Duration `json:"running_ns"`
 	Usage    Usage         `json:"usage"`
-	Reserved Usage         `json:"reserved,omitzero"` // by steps whose outcome is not recorded; what a crash left open stays
+	Reserved Usage         `json:"reserved,omitzero"`  // by steps whose outcome is not recorded; what a crash left open stays
+	Tools    int           `json:"tools,omitempty"`    // steps of kind tool, those that failed included
+	Children int           `json:"children,omitempty"` // sessions that it spawned, or was about to
 }
 
 // Ready is from when on a runner may claim the session without a message: now for

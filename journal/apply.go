@@ -123,7 +123,7 @@ func apply(s *stint.Session, e *stint.Entry, d any) error {
 		if err := permitted(s, e, d); err != nil {
 			return err
 		}
-		s.Totals.Reserved = s.Totals.Reserved.Add(d.Reserve)
+		stepRequested(s, d)
 	case StepDone:
 		if err := permitted(s, e, d.StepRequested); err != nil {
 			return err
@@ -142,7 +142,7 @@ func apply(s *stint.Session, e *stint.Entry, d any) error {
 		}
 		leaseLost(s, d, ran)
 	case Taken:
-		if d.Kind == stint.Prompt {
+		if d.Kind.Input() {
 			said(s, e)
 		}
 	}
@@ -359,11 +359,21 @@ func ended(s *stint.Session, e *stint.Entry, d Ended) {
 	s.Status, s.Reason, s.Wait, s.Ended = d.Outcome, d.Reason, nil, e.At
 }
 
+func stepRequested(s *stint.Session, d StepRequested) {
+	s.Totals.Reserved = s.Totals.Reserved.Add(d.Reserve)
+	if d.Child {
+		s.Totals.Children++
+	}
+}
+
 func stepDone(s *stint.Session, e *stint.Entry, d StepDone) {
 	if e.Kind == stint.StepFailed {
 		s.Totals.Errors++
 	} else {
 		s.Totals.Steps++
+	}
+	if d.Kind == stint.Tool {
+		s.Totals.Tools++
 	}
 	s.Totals.Usage = s.Totals.Usage.Add(d.Usage)
 	s.Totals.Reserved = s.Totals.Reserved.Add(negative(d.Reserve))

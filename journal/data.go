@@ -113,6 +113,9 @@ type StepRequested struct {
 	// place; Rule is the rule of a policy that decided about the step.
 	Asked string `json:"asked,omitempty"`
 	Rule  string `json:"rule,omitempty"`
+	// Child says that the step begins a session. Its intent is recorded first, so that who
+	// ends the session knows that there may be one.
+	Child bool `json:"child,omitempty"`
 	// Reserve is what the step may use at most; in the data of its outcome, what that
 	// frees. A reservation whose outcome never comes stays reserved.
 	Reserve stint.Usage `json:"reserve,omitzero"`
@@ -254,7 +257,7 @@ type Parked struct {
 
 // Resumed is the data of session.resumed.
 type Resumed struct {
-	Why    string `json:"why"` // message, time, resume, restart, resolved, limit
+	Why    string `json:"why"` // message, child, time, resume, restart, resolved, limit
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -327,6 +330,9 @@ type Command struct {
 	Say     string          `json:"say,omitempty"`     // restart: a prompt for the first loop after it
 	Agent   *stint.AgentRef `json:"agent,omitempty"`   // restart with From: what the session is pinned to from there on
 	Config  json.RawMessage `json:"config,omitempty"`  // restart: the definition of Agent
+	// Tree is the session above this one that the message was for: stop, kill, pause,
+	// resume, interrupt and limit go on to its children, who are told which it was.
+	Tree stint.ID `json:"tree,omitzero"`
 	// InDoubt says, of a restart from an earlier loop and of a rollback, what becomes
 	// of the steps in doubt that they leave behind.
 	InDoubt DoubtChoice `json:"in_doubt,omitempty"`

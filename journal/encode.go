@@ -66,6 +66,9 @@ func (d StepRequested) appendMembers(b []byte) []byte {
 	if d.Rule != "" {
 		b = appendString(append(b, `,"rule":`...), d.Rule)
 	}
+	if d.Child {
+		b = append(b, `,"child":true`...)
+	}
 	if d.Reserve != (stint.Usage{}) {
 		b = appendUsage(append(b, `,"reserve":`...), d.Reserve)
 	}
@@ -138,6 +141,7 @@ func appendLimits(b []byte, l stint.Limits) []byte {
 	if l.Cost != 0 {
 		b = append(append(append(b, `"cost":"`...), l.Cost.String()...), `",`...)
 	}
+	b = appendCounts(b, count{"tool_calls", int64(l.ToolCalls)}, count{"children", int64(l.Children)})
 	if l.Stop {
 		b = append(b, `"stop":true,`...)
 	}

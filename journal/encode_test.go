@@ -142,7 +142,7 @@ func drawAnyUsage(t *rapid.T) stint.Usage {
 func drawStepDone(t *rapid.T) journal.StepDone {
 	d := journal.StepDone{
 		StepRequested: journal.StepRequested{
-			Name: drawText(t, "name"), Kind: stint.StepKind(drawText(t, "kind")), Effect: stint.Effect(drawText(t, "effect")), Input: drawText(t, "input"), Asked: drawText(t, "asked"), Rule: drawText(t, "rule"), Reserve: drawAnyUsage(t),
+			Name: drawText(t, "name"), Kind: stint.StepKind(drawText(t, "kind")), Effect: stint.Effect(drawText(t, "effect")), Input: drawText(t, "input"), Asked: drawText(t, "asked"), Rule: drawText(t, "rule"), Child: rapid.Bool().Draw(t, "child"), Reserve: drawAnyUsage(t),
 		},
 		MS: drawCount(t, "ms"), Usage: drawAnyUsage(t), Error: drawText(t, "error"), Definite: rapid.Bool().Draw(t, "definite"), Final: rapid.Bool().Draw(t, "final"),
 	}

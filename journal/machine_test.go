@@ -126,7 +126,8 @@ func drawUsage(t *rapid.T) stint.Usage {
 }
 
 func drawLimits(t *rapid.T) stint.Limits {
-	l := stint.Limits{Loops: rapid.IntRange(0, 9).Draw(t, "loops"), Cost: stint.Money(rapid.Int64Range(0, 1e12).Draw(t, "money")), Stop: rapid.Bool().Draw(t, "stop")}
+	l := stint.Limits{Loops: rapid.IntRange(0, 9).Draw(t, "loops"), Cost: stint.Money(rapid.Int64Range(0, 1e12).Draw(t, "money")), Stop: rapid.Bool().Draw(t, "stop"),
+		ToolCalls: rapid.IntRange(0, 9).Draw(t, "tool calls"), Children: rapid.IntRange(-1, 9).Draw(t, "children")}
 	l.Deadline = drawTime(t)
 	return l
 }
@@ -149,6 +150,7 @@ func drawStep(t *rapid.T) journal.StepRequested {
 		Kind:    rapid.SampledFrom([]stint.StepKind{stint.Model, stint.Tool, stint.Custom}).Draw(t, "step kind"),
 		Effect:  rapid.SampledFrom([]stint.Effect{stint.Read, stint.Idempotent, stint.Once}).Draw(t, "effect"),
 		Input:   rapid.SampledFrom([]string{"", "0a1b"}).Draw(t, "input"),
+		Child:   rapid.IntRange(0, 3).Draw(t, "child") == 0,
 		Reserve: rapid.SampledFrom([]stint.Usage{{}, {}, {Input: 5, Output: 8192, Cost: 1e6}}).Draw(t, "reserve"),
 	}
 }
@@ -214,7 +216,7 @@ func drawData(t *rapid.T, c *chain, kind stint.Kind) any {
 	case stint.StepResolved:
 		return journal.StepResolved{Verdict: journal.Happened}
 	case stint.MessageTaken, stint.MessageRefused:
-		return journal.Taken{ID: "m", Kind: rapid.SampledFrom([]stint.MessageKind{stint.Prompt, stint.Pause}).Draw(t, "message"), From: "human:kim", At: base()}
+		return journal.Taken{ID: "m", Kind: rapid.SampledFrom([]stint.MessageKind{stint.Prompt, stint.ChildEnd, stint.Pause}).Draw(t, "message"), From: "human:kim", At: base()}
 	case stint.LimitChanged:
 		return journal.LimitChanged{Limits: drawLimits(t)}
 	case stint.OutputWritten:

@@ -334,7 +334,7 @@ func (m *model) opening(loop int) stint.Seq {
 	done, open := m.kept(), false
 	for _, f := range m.facts[m.lineBegin()+min(1, m.count(0, stint.LineStarted)):] {
 		d, ok := f.data.(journal.Taken)
-		prompt := f.kind == stint.MessageTaken && ok && d.Kind == stint.Prompt && f.pos.Loop == loop
+		prompt := f.kind == stint.MessageTaken && ok && (d.Kind == stint.Prompt || d.Kind == stint.ChildEnd) && f.pos.Loop == loop
 		switch {
 		case f.kind == stint.LoopCompleted:
 			done, open = done+1, false
@@ -404,7 +404,13 @@ func (m *model) totals() stint.Totals {
 		switch d := f.data.(type) {
 		case journal.StepRequested:
 			t.Reserved = t.Reserved.Add(d.Reserve)
+			if d.Child {
+				t.Children++
+			}
 		case journal.StepDone:
+			if d.Kind == stint.Tool {
+				t.Tools++
+			}
 			t.Reserved.Input -= d.Reserve.Input
 			t.Reserved.Output -= d.Reserve.Output
 			t.Reserved.CacheRead -= d.Reserve.CacheRead

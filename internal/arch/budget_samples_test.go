@@ -80,6 +80,8 @@ func nameSamples() []sample {
 			"engine/a_test.go":    "package p\n" + count(9, numbered("func G%d() {}")),
 			"journal/a.go":        "package p\n" + count(9, numbered("func F%d() {}")),
 		}, nil},
+		{names, "the root", one("a.go", "package p\n"+count(63, numbered("func F%d() {}"))), []string{"a.go:1: package . exports 63 names; the bound is 62"}},
+		{names, "the root at its bound", one("a.go", "package p\n"+count(62, numbered("func F%d() {}"))), nil},
 		{names, "an enumeration", one("engine/a.go", "package p\n\ntype Kind int\n\nconst (\n\tK0 Kind = iota\n"+count(60, numbered("\tK%d"))+")\n\nconst (\n"+count(60, numbered("\tS%d = Name(\"x\")"))+")\n"), nil},
 	}
 }

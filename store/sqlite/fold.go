@@ -71,7 +71,8 @@ func sameMark(a, b *stint.Session) bool {
 }
 
 // appendMark writes the checkpoint, but for its sum, the totals, and the epoch of
-// the newest entry; and what is reserved, if anything is. The views name the members.
+// the newest entry; what is reserved, if anything is, or there is more; and how many tools
+// were called and children spawned, if any were. The views name the members.
 func appendMark(b []byte, s *stint.Session) []byte {
 	c, t, u := &s.Checkpoint, &s.Totals, &s.Totals.Usage
 	b = append(b, '[')
@@ -85,16 +86,22 @@ func appendMark(b []byte, s *stint.Session) []byte {
 		}
 		b = strconv.AppendInt(b, v, 10)
 	}
-	if r := t.Reserved; r != (stint.Usage{}) { // hardly ever, and every checkpoint writes this
-		for _, v := range [...]int64{r.Input, r.Output, r.CacheRead, r.CacheWrite, int64(r.Cost)} {
-			b = strconv.AppendInt(append(b, ','), v, 10)
+	r := t.Reserved
+	more := [...]int64{r.Input, r.Output, r.CacheRead, r.CacheWrite, int64(r.Cost), int64(t.Tools), int64(t.Children)}
+	last := len(more)
+	if t.Tools == 0 && t.Children == 0 {
+		if last -= 2; r == (stint.Usage{}) { // mostly, and every checkpoint writes this
+			last = 0
 		}
+	}
+	for _, v := range more[:last] {
+		b = strconv.AppendInt(append(b, ','), v, 10)
 	}
 	return append(b, ']')
 }
 
 func parseMark(b []byte, s *stint.Session) error {
-	var v [23]int64
+	var v [25]int64
 	if err := json.Unmarshal(b, &v); err != nil {
 		return err
 	}
@@ -106,6 +113,7 @@ func parseMark(b []byte, s *stint.Session) error {
 		Loops: int(v[6]), Steps: int(v[7]), Errors: int(v[8]), Attempts: int(v[9]), Restarts: int(v[10]), Running: time.Duration(v[11]),
 		Usage:    stint.Usage{Input: v[12], Output: v[13], CacheRead: v[14], CacheWrite: v[15], Cost: stint.Money(v[16])},
 		Reserved: stint.Usage{Input: v[18], Output: v[19], CacheRead: v[20], CacheWrite: v[21], Cost: stint.Money(v[22])},
+		Tools:    int(v[23]), Children: int(v[24]),
 	}
 	s.Epoch = v[17]
 	return nil
