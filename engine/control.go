@@ -66,8 +66,8 @@ func command(m stint.Message) (c journal.Command) {
 }
 
 // between reports whether messages of kind k act between loops at the latest: all but
-// prompts, which are a loop's input.
-func between(k stint.MessageKind) bool { return k != stint.Prompt }
+// a loop's input.
+func between(k stint.MessageKind) bool { return !k.Input() }
 
 // hasControl reports whether a message waits that acts between loops.
 func (d *driver) hasControl() bool {
@@ -214,10 +214,15 @@ func (d *driver) obey(s *stint.Session, m stint.Message) error {
 
 // next takes the oldest message of a kind that is wanted off the list.
 func (d *driver) next(wanted func(stint.MessageKind) bool) (stint.Message, bool) {
+	return d.nextOf(func(m *stint.Message) bool { return wanted(m.Kind) })
+}
+
+// nextOf takes the oldest message that is wanted off the list.
+func (d *driver) nextOf(wanted func(*stint.Message) bool) (stint.Message, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, m := range d.inbox {
-		if wanted(m.Kind) {
+		if wanted(&m) {
 			d.inbox = append(d.inbox[:i:i], d.inbox[i+1:]...)
 			d.seen[m.ID] = true // from here on it is not delivered again
 			return m, true
@@ -227,13 +232,14 @@ func (d *driver) next(wanted func(stint.MessageKind) bool) (stint.Message, bool)
 }
 
 // take records that the session took m.
-func (d *driver) take(m stint.Message, why string) error {
+func (d *driver) take(m stint.Message, why string) error { return d.takeAt(d.here(), m, why) }
+
+// takeAt is take for a message that belongs to the loop of pos.
+func (d *driver) takeAt(pos stint.Position, m stint.Message, why string) error {
 	kind := stint.MessageTaken
 	if why != "" {
 		kind = stint.MessageRefused
 	}
-	s := d.w.session()
-	pos := stint.Position{Loop: s.At.Loop, Attempt: s.At.Attempt}
 	from := stint.Actor(clip(string(m.From), maxName)) // one that is too long is refused, which is an entry too
 	t := journal.Taken{ID: clip(m.ID, 255), Kind: stint.MessageKind(clip(string(m.Kind), maxName)), From: from, At: m.At, Data: m.Data, Why: clip(why, 1000)}
 	body := m.Body
@@ -243,7 +249,14 @@ func (d *driver) take(m stint.Message, why string) error {
 		}
 		t.Data = nil
 	}
-	_, err := d.w.add(journal.Draft{Kind: kind, Pos: pos, Actor: from, Body: body, Data: t}, m.ID)
+	x := extras{taken: []string{m.ID}}
+	if why == "" {
+		var err error
+		if x.sends, err = d.passOn(m); err != nil {
+			return err
+		}
+	}
+	_, err := d.w.addWith(journal.Draft{Kind: kind, Pos: pos, Actor: from, Body: body, Data: t}, x)
 	d.drop(m.ID)
 	return err
 }
@@ -262,22 +275,22 @@ const maxTakenData = 16 << 10
 
 func (d *driver) refuse(m stint.Message, why string) error { return d.take(m, why) }
 
-// takePrompts takes the prompts for the loop that begins at pos.
-func (d *driver) takePrompts(pos stint.Position) ([]stint.Message, error) {
+// takeInput takes the messages that are input of the loop that begins at pos.
+func (d *driver) takeInput(pos stint.Position) ([]stint.Message, error) {
 	d.mu.Lock()
-	var prompts, rest []stint.Message
+	var input, rest []stint.Message
 	for _, m := range d.inbox {
-		if m.Kind == stint.Prompt {
+		if m.Kind.Input() {
 			d.seen[m.ID] = true
-			prompts = append(prompts, m)
+			input = append(input, m)
 		} else {
 			rest = append(rest, m)
 		}
 	}
 	d.inbox = rest
 	d.mu.Unlock()
-	good := prompts[:0:0]
-	for _, m := range prompts {
+	good := input[:0:0]
+	for _, m := range input {
 		why := ""
 		if err := m.Check(); err != nil {
 			why = plain(err)
@@ -346,9 +359,16 @@ func (d *driver) wake() *parking {
 	if !s.Wait.Until.IsZero() && !faultpoint.Now().Before(s.Wait.Until) {
 		why = "time"
 	}
+	if err := d.takeOthers(&s); err != nil {
+		return &parking{lost: true}
+	}
 	d.mu.Lock()
 	for _, m := range d.inbox {
-		if !m.Kind.Control() && s.WokenBy(m.Kind) {
+		switch {
+		case m.Kind.Control() || !s.WokenBy(m.Kind):
+		case m.Kind == stint.ChildEnd:
+			why = or(why, "child")
+		default:
 			why = "message"
 		}
 	}
@@ -371,6 +391,9 @@ func (d *driver) resume(s *stint.Session, m stint.Message, c journal.Command) er
 	if s.Status != stint.Waiting {
 		return d.refuse(m, "the session is not waiting")
 	}
+	if !c.Tree.IsZero() && s.Wait.For != stint.ForOperator {
+		return d.refuse(m, "the session was not paused: it waits for "+string(s.Wait.For))
+	}
 	if s.Wait.For == stint.ForApproval {
 		return d.refuse(m, "the session waits for a decision: approve or deny it")
 	}
@@ -382,16 +405,24 @@ func (d *driver) resume(s *stint.Session, m stint.Message, c journal.Command) er
 }
 
 func (d *driver) setLimits(s *stint.Session, m stint.Message, c journal.Command) error {
-	if c.Limits == nil {
+	if c.Limits == nil && c.Tree.IsZero() {
 		return d.refuse(m, "the message names no limits")
 	}
 	if err := d.take(m, ""); err != nil {
 		return err
 	}
+	if c.Limits == nil { // they are those of a session above, which this one draws on
+		return d.resumeBudget(s, m, c)
+	}
 	if _, err := d.w.add(journal.Draft{Kind: stint.LimitChanged, Pos: d.here(), Actor: m.From, Data: journal.LimitChanged{Limits: *c.Limits, Reason: c.Reason}}); err != nil {
 		return err
 	}
 	d.watch()
+	return d.resumeBudget(s, m, c)
+}
+
+// resumeBudget ends a wait for a raised limit.
+func (d *driver) resumeBudget(s *stint.Session, m stint.Message, c journal.Command) error {
 	if s.Status != stint.Waiting || s.Wait.For != stint.ForBudget {
 		return nil
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +34,7 @@ type driver struct {
 	once   atomic.Int32 // once steps under way
 	skips  []skip       // what the line must not do; nil: not read
 	toldOf stint.Seq    // the head that an observer was told of
+	above  []stint.ID   // the sessions that it is a child of, nearest first; nil: not read
 	signals
 	pulse pulse
 }
@@ -137,6 +137,12 @@ func (d *driver) pass(settle bool) (done bool, err error) {
 	if why, on := journal.Brake(&s, faultpoint.Now()); on {
 		return true, d.leave(&parking{end: &stint.End{Outcome: stint.Failed, Reason: why}})
 	}
+	if p, err := d.orphaned(); p != nil || err != nil {
+		if err != nil {
+			return false, err
+		}
+		return true, d.leave(p)
+	}
 	if p := d.overLimit(stint.Step{}, 0); p != nil {
 		return true, d.leave(p)
 	}
@@ -216,9 +222,12 @@ func (d *driver) giveBack() error {
 
 // read returns the session. A store that cannot be read for a moment is asked again,
 // under the lease that the drive has: it could not even give it back.
-func (d *driver) read() (stint.Row, error) {
+func (d *driver) read() (stint.Row, error) { return d.readOf(d.lease.Session) }
+
+// readOf is read for any session.
+func (d *driver) readOf(id stint.ID) (stint.Row, error) {
 	for {
-		row, err := d.e.store.Session(d.io, d.lease.Session)
+		row, err := d.e.store.Session(d.io, id)
 		if err == nil || !errors.Is(err, stint.Unavailable) || d.isDraining() {
 			return row, err
 		}
@@ -381,7 +390,7 @@ func (d *driver) begin(why string) (*loop, error) {
 		return nil, err
 	}
 	if !s.At.Open || anew {
-		taken, err := d.takePrompts(pos)
+		taken, err := d.takeInput(pos)
 		if err != nil {
 			return nil, err
 		}
@@ -459,7 +468,13 @@ func (d *driver) complete(l *loop, next stint.Next, ref journal.StateRef, body [
 		}
 	}
 	if next.Wait != nil {
-		return &parking{wait: asked(next.Wait)}, nil
+		over, err := d.childless(next.Wait)
+		if err != nil {
+			return nil, err
+		}
+		if !over {
+			return &parking{wait: asked(next.Wait)}, nil
+		}
 	}
 	if p := d.boundary(); p != nil {
 		return p, nil
@@ -548,7 +563,14 @@ func (d *driver) record(p *parking) error {
 			return err
 		}
 	}
-	_, err := d.w.add(draft)
+	var x extras
+	if p.end != nil {
+		var err error
+		if x.sends, err = d.farewell(p); err != nil {
+			return err
+		}
+	}
+	_, err := d.w.addWith(draft, x)
 	return err
 }
 
@@ -571,15 +593,4 @@ func (d *driver) stopCondition(s *stint.Session) (done bool, err error) {
 		return err
 	})
 	return done, err
-}
-
-// shielded calls code that is not ours: a panic in it is an error of the session,
-// and not the end of the process and of all other sessions.
-func shielded(fn func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return fn()
 }

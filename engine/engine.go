@@ -253,8 +253,8 @@ func (e *Engine) woken(ctx context.Context, id stint.ID) bool {
 }
 
 // Settle applies the control messages of a session that nobody holds, without
-// running it: a stop, a resolved doubt, a raised limit. A session that another
-// runner holds is left to it, without an error.
+// running it: a stop, a resolved doubt, a raised limit; and those that it passes on to
+// its children. A session that another runner holds is left to it, without an error.
 func (e *Engine) Settle(ctx context.Context, id stint.ID) error {
 	c := e.claim()
 	c.Session, c.Caps, c.Runtimes = id, nil, nil
@@ -268,7 +268,11 @@ func (e *Engine) Settle(ctx context.Context, id stint.ID) error {
 	d := e.newDriver(ctx, leases[0])
 	err = e.drive(ctx, d, true)
 	e.finish(d, err)
-	return err
+	if err != nil {
+		return err
+	}
+	s := d.w.session()
+	return e.settleTree(ctx, &s)
 }
 
 func (e *Engine) newDriver(ctx context.Context, l stint.Lease) *driver {

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -142,4 +143,15 @@ func steering(err error) (after time.Duration, final, definite bool) {
 		err = errors.Unwrap(s)
 	}
 	return after, final, definite
+}
+
+// shielded calls code that is not ours: a panic in it is an error of the session,
+// and not the end of the process and of all other sessions.
+func shielded(fn func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return fn()
 }

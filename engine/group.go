@@ -19,7 +19,7 @@ func (l *loop) DoAll(ctx context.Context, steps []stint.Step, fn func(context.Co
 	calls := make([]*call, len(steps))
 	var todo []*call
 	for i, s := range steps {
-		c, err := l.prepare(s, l.step+1, i+1, len(todo))
+		c, err := l.prepare(s, place{step: l.step + 1, sub: i + 1, beside: len(todo)})
 		if err != nil {
 			return nil, err
 		}

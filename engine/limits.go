@@ -54,6 +54,9 @@ func (d *driver) overLimit(s stint.Step, beside int) *parking {
 	case lim.Steps > 0 && ses.Totals.Steps+beside >= lim.Steps:
 		return used(lim, "steps", fmt.Sprintf("%d of %s", ses.Totals.Steps, counted(lim.Steps, "step")))
 	}
+	if n := ses.Totals.Tools + beside; s.Kind == stint.Tool && lim.ToolCalls > 0 && n >= lim.ToolCalls {
+		return used(lim, "tool_calls", fmt.Sprintf("%d of %s", n, counted(lim.ToolCalls, "call")))
+	}
 	return overBudget(&ses, s)
 }
 

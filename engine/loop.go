@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,11 +101,16 @@ func (l *loop) at(step, sub int) stint.Position {
 
 // Do implements [stint.Loop].
 func (l *loop) Do(ctx context.Context, s stint.Step, fn func(context.Context, string) (stint.Result, error)) (stint.Result, error) {
+	return l.do(ctx, s, false, fn)
+}
+
+// do is Do, and for the step that begins a child.
+func (l *loop) do(ctx context.Context, s stint.Step, child bool, fn func(context.Context, string) (stint.Result, error)) (stint.Result, error) {
 	if !l.busy.CompareAndSwap(false, true) {
 		return stint.Result{}, past.Overlapping(s.Name)
 	}
 	defer l.busy.Store(false)
-	c, err := l.prepare(s, l.step+1, 0, 0)
+	c, err := l.prepare(s, place{step: l.step + 1, child: child})
 	if err != nil {
 		return stint.Result{}, err
 	}
@@ -123,6 +129,9 @@ func (l *loop) Do(ctx context.Context, s stint.Step, fn func(context.Context, st
 		}
 		l.perform(ctx, c, fn)
 	}
+	if l.park = cmp.Or(l.park, l.d.spent(c.err)); l.park != nil {
+		return stint.Result{}, stint.ErrParked // its intent stands, and nothing was done
+	}
 	l.settle(c)
 	if l.park != nil {
 		return stint.Result{}, stint.ErrParked
@@ -140,14 +149,21 @@ type call struct {
 	verdict  *policy.Verdict // of the policy that asks; nil: none does
 	asks     bool            // a person has been asked and has not decided
 	decided  bool            // result and err are a person's: a no, or an answer
+	held     *drawn          // what it reserved of the limits of its tree
 	result   stint.Result
 	err      error
 	took     time.Duration
 }
 
+// place is where a step stands in its loop.
+type place struct {
+	step, sub int
+	beside    int  // how many of its group will run before it
+	child     bool // it begins a child
+}
+
 // prepare checks a step before it runs, and answers it from the journal if it can.
-// beside is how many of its group will run before it.
-func (l *loop) prepare(s stint.Step, step, sub, beside int) (*call, error) {
+func (l *loop) prepare(s stint.Step, at place) (*call, error) {
 	if l.park == nil {
 		l.park = l.d.boundary()
 	}
@@ -157,8 +173,9 @@ func (l *loop) prepare(s stint.Step, step, sub, beside int) (*call, error) {
 	if err := past.Check(&s); err != nil {
 		return nil, err
 	}
-	c := &call{step: s, pos: l.at(step, sub), intent: past.Intent(&s)}
-	if p := l.past.At(step, sub); p != nil {
+	c := &call{step: s, pos: l.at(at.step, at.sub), intent: past.Intent(&s)}
+	c.intent.Child = at.child
+	if p := l.past.At(at.step, at.sub); p != nil {
 		l.replay(c, p)
 		if l.park != nil {
 			return nil, stint.ErrParked
@@ -171,7 +188,7 @@ func (l *loop) prepare(s stint.Step, step, sub, beside int) (*call, error) {
 		return c, nil
 	}
 	if !c.answered {
-		if l.park = l.d.overLimit(s, beside); l.park != nil {
+		if l.park = l.d.overLimit(s, at.beside); l.park != nil {
 			return nil, stint.ErrParked
 		}
 		if l.judge(c); !c.decided {
@@ -204,7 +221,7 @@ func (l *loop) replay(c *call, p *past.Step) {
 			return
 		}
 	}
-	c.intended = p.Requested && c.step.Effect == stint.Once // what a step reserved that is done again stays reserved
+	c.intended = p.Requested && (c.step.Effect == stint.Once || c.intent.Child) // what a step reserved that is done again stays reserved
 	switch {
 	case p.Answered():
 		c.answered = true
@@ -237,7 +254,11 @@ func (l *loop) before(calls []*call) error {
 	need := false
 	for _, c := range calls {
 		switch {
-		case c.step.Effect == stint.Once || l.reserves(c) || c.intent.Asked != "":
+		case l.metered(c):
+			if err := l.drawOn(c); err != nil {
+				return err
+			}
+		case c.step.Effect == stint.Once || l.reserves(c) || c.intent.Child || c.intent.Asked != "":
 			need = true
 			if err := l.intend(c); err != nil {
 				return err
@@ -283,12 +304,16 @@ func (l *loop) intend(c *call) error {
 	if l.reserves(c) {
 		c.intent.Reserve = c.step.Reserve
 	}
-	_, err := l.d.w.add(journal.Draft{Kind: stint.StepRequested, Pos: c.pos, Actor: stint.ByAgent, Data: c.intent, Body: c.step.Input})
-	if err != nil {
+	if _, err := l.d.w.addWith(c.request(), extras{meters: l.d.opens(c)}); err != nil {
 		return l.refused(err)
 	}
 	c.intended = true
 	return nil
+}
+
+// request is the intent of the call as an entry.
+func (c *call) request() journal.Draft {
+	return journal.Draft{Kind: stint.StepRequested, Pos: c.pos, Actor: stint.ByAgent, Data: c.intent, Body: c.step.Input}
 }
 
 // lost parks a loop whose session cannot be written any more.
@@ -376,7 +401,7 @@ func (l *loop) succeed(c *call) {
 	if !c.intended && len(c.step.Input) <= journal.InlineBytes {
 		d.Args = c.step.Input
 	}
-	seq, err := l.d.w.add(journal.Draft{Kind: stint.StepCompleted, Pos: c.pos, Actor: stint.ByAgent, Data: d, Body: bytes.Clone(c.result.Data)})
+	seq, err := l.d.w.addWith(journal.Draft{Kind: stint.StepCompleted, Pos: c.pos, Actor: stint.ByAgent, Data: d, Body: bytes.Clone(c.result.Data)}, extras{meters: l.d.used(c)})
 	if err != nil {
 		c.result, c.err = stint.Result{}, l.refused(err)
 		if l.park == nil { // too large: the outcome is known, and it is this error
@@ -399,7 +424,7 @@ func (l *loop) fail(c *call, definite, final bool) {
 	l.roll.Errors++
 	d := journal.StepDone{StepRequested: c.intent, MS: c.took.Milliseconds(), Usage: c.result.Usage,
 		Error: oneLine(c.err), Definite: definite, Final: final}
-	usage := c.result.Usage
+	usage, meters := c.result.Usage, l.d.used(c)
 	c.result = stint.Result{} // a replay has none
 	var body []byte
 	if definite { // recorded first, then used: a replay gets the same
@@ -407,7 +432,7 @@ func (l *loop) fail(c *call, definite, final bool) {
 		c.err = past.Error(f, final)
 		body = failureBody(f, d.Error)
 	}
-	seq, err := l.d.w.add(journal.Draft{Kind: stint.StepFailed, Pos: c.pos, Actor: stint.ByAgent, Data: d, Body: body})
+	seq, err := l.d.w.addWith(journal.Draft{Kind: stint.StepFailed, Pos: c.pos, Actor: stint.ByAgent, Data: d, Body: body}, extras{meters: meters})
 	if err != nil {
 		_ = l.lost()
 		return

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stint-dev/stint"
@@ -87,9 +88,9 @@ func checkWait(w *stint.Wait) error {
 		return badNext(stint.Invalid, "name each kind once", "Next.Wait.Wakes names %d kinds of messages; at most %d", n, maxWakes)
 	}
 	for _, k := range w.Wakes {
-		if k != stint.Prompt && k != stint.Decision {
+		if k != stint.Prompt && k != stint.Decision && k != stint.ChildEnd {
 			return badNext(stint.Invalid, "leave Wakes empty, and a wait for a message ends with a prompt",
-				"Next.Wait.Wakes names %q; it names %q and %q, for all other kinds act anyway", clip(string(k), 60), stint.Prompt, stint.Decision)
+				"Next.Wait.Wakes names %q; it names %q, %q and %q, for all other kinds act anyway", clip(string(k), 60), stint.Prompt, stint.Decision, stint.ChildEnd)
 		}
 	}
 	return nil
@@ -112,6 +113,9 @@ func waitData(w *stint.Wait) journal.Waiting {
 	out.For = past.WaitFor(w)
 	if out.For == stint.ForMessage && len(out.Wakes) == 0 {
 		out.Wakes = []stint.MessageKind{stint.Prompt}
+	}
+	if out.For == stint.ForChild && !slices.Contains(out.Wakes, stint.ChildEnd) {
+		out.Wakes = append(slices.Clone(out.Wakes), stint.ChildEnd)
 	}
 	out.Until = out.Until.UTC().Truncate(time.Microsecond)
 	return out

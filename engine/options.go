@@ -95,6 +95,10 @@ type Options struct {
 	// Resolve makes an agent from the definition a session is pinned to, for
 	// runtimes that are not in Agents. nil: there are none.
 	Resolve func(ref stint.AgentRef, config json.RawMessage) (Agent, error)
+	// Find makes the agent of a name as it is defined now, for the children that loops
+	// spawn; agents of Agents are found without it. [stint.NotFound] where there is none.
+	// nil: there are no others.
+	Find func(name string) (Agent, error)
 	// Runtimes that Resolve can make.
 	Runtimes []string
 	// Holder names this runner in leases. It must be unique among the runners of a

@@ -37,7 +37,7 @@ func (d *driver) loadPast(ctx context.Context) (*opened, error) {
 			switch {
 			case err != nil:
 				return nil, err
-			case m.Kind == stint.Prompt:
+			case m.Kind.Input():
 				o.inbox = append(o.inbox, m)
 			case m.Kind == stint.Interrupt && len(o.past) > 0:
 				o.cut = m.From

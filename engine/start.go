@@ -83,31 +83,44 @@ func (e *Engine) create(ctx context.Context, r Request, c stint.Claim) (l stint.
 	if b, err = e.first(ctx, r); err != nil {
 		return l, b, err
 	}
-	a := r.Agent
-	e.mu.Lock()
-	if _, ok := e.agents[a.runtime()+"\x00"+a.Name]; !ok {
-		e.pinned[pinKey(b.Session.Agent)] = a
-	}
-	e.mu.Unlock()
+	e.remember(r.Agent, b.Session.Agent)
 	if l, err = e.store.Create(ctx, b, c); err == nil && c.Holder == "" {
 		e.poke()
 	}
 	return l, b, err
 }
 
+// remember keeps an agent for the sessions that are pinned to ref, unless it is in code.
+func (e *Engine) remember(a Agent, ref stint.AgentRef) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, ok := e.agents[a.runtime()+"\x00"+a.Name]; !ok {
+		e.pinned[pinKey(ref)] = a
+	}
+}
+
 // first makes the first entry of the session that r asks for.
 func (e *Engine) first(ctx context.Context, r Request) (stint.Batch, error) {
-	a := r.Agent
-	if a.Name == "" || a.Loop == nil {
+	if r.Agent.Name == "" || r.Agent.Loop == nil {
 		return stint.Batch{}, stint.Invalid.Errorf("create", "the request names no agent")
 	}
 	now := faultpoint.Now()
 	if r.Name == "" {
-		r.Name = a.Name + now.Format("-0102")
+		r.Name = r.Agent.Name + now.Format("-0102")
 	}
-	def, err := e.definition(a.Config)
+	c, err := e.pinnedTo(r, now)
 	if err != nil {
 		return stint.Batch{}, err
+	}
+	return e.bear(ctx, r, c, r.Input)
+}
+
+// pinnedTo is what a session begins with because of its agent.
+func (e *Engine) pinnedTo(r Request, now time.Time) (journal.Created, error) {
+	a := r.Agent
+	def, err := e.definition(a.Config)
+	if err != nil {
+		return journal.Created{}, err
 	}
 	c := journal.Created{Config: def.config, Labels: r.Labels, Agent: stint.AgentRef{Name: a.Name, Runtime: a.runtime(), Pin: def.pin}}
 	if c.Labels == nil {
@@ -119,7 +132,7 @@ func (e *Engine) first(ctx context.Context, r Request) (stint.Batch, error) {
 	case a.Limits != nil:
 		c.Limits = a.Limits(now)
 	}
-	return e.bear(ctx, r, c, r.Input)
+	return c, nil
 }
 
 // bear makes the first entry of a session. The name, the trigger and whoever asks are r's,
@@ -229,6 +242,11 @@ func validName(s string) bool {
 // digest is of what the sender said, so that the same said again is the same.
 func digest(r Request, c journal.Created) stint.Hash {
 	h := sha256.New()
+	if isChild(&c.Parent) { // its key is of the step that begins it, and the agent may have been changed since
+		fmt.Fprintf(h, "child\x00%s\x00%s\x00", c.Parent.Session, c.Agent.Name)
+		h.Write(r.Input)
+		return stint.Hash(h.Sum(nil))
+	}
 	fmt.Fprintf(h, "%s\x00%s\x00%s\x00%s\x00%d\x00", c.Agent.Name, c.Agent.Runtime, c.Trigger.Kind, c.Trigger.Ref, len(r.Input))
 	h.Write(r.Input)
 	h.Write(kin(&c))

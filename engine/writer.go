@@ -33,10 +33,11 @@ type writer struct {
 	key     []byte        // of the family
 	salts   []byte
 	err     error
-	queue   []*commit // not durable yet, in order
-	open    int       // of those, how many the store has and has not answered
-	halted  bool      // one was refused for a passing reason: nothing goes on its way but the first
-	begun   time.Time // when the attempt that runs began, on a clock that nobody sets; zero: none runs
+	queue   []*commit     // not durable yet, in order
+	open    int           // of those, how many the store has and has not answered
+	halted  bool          // one was refused for a passing reason: nothing goes on its way but the first
+	trial   chan struct{} // closed when the entry that is tried is durable or refused; nil: none is
+	begun   time.Time     // when the attempt that runs began, on a clock that nobody sets; zero: none runs
 }
 
 // commit is one batch on its way.
@@ -44,11 +45,61 @@ type commit struct {
 	batch stint.Batch
 	done  chan struct{}
 	err   error
+
+	before *stint.Session // set for one that is tried: what stands again if a limit refuses it
 }
 
 // retryCommit is how long a full disk or a busy store is given before it is asked
 // again.
 const retryCommit = 500 * time.Millisecond
+
+// try makes an entry and waits until it is durable. One that a meter refuses ([stint.Limit])
+// was never made, and the session goes on without it.
+func (w *writer) try(d journal.Draft, x extras) error {
+	blob, err := w.apart(&d)
+	if err != nil {
+		return err
+	}
+	var c *commit
+	for c == nil {
+		if err := w.sync(); err != nil {
+			return err
+		}
+		if c, err = w.begin(d, x, blob); err != nil {
+			return err
+		}
+	}
+	<-c.done
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.trial)
+	w.trial = nil
+	return c.err
+}
+
+// begin hands over an entry that is tried, alone; nil: there is something before it.
+func (w *writer) begin(d journal.Draft, x extras, blob []byte) (*commit, error) {
+	w.sending <- struct{}{}
+	defer func() { <-w.sending }()
+	w.mu.Lock()
+	if len(w.batch.Entries) > 0 || len(w.queue) > 0 {
+		w.mu.Unlock()
+		return nil, nil
+	}
+	before := w.s
+	if _, err := w.make(d, x, blob); err != nil {
+		w.mu.Unlock()
+		return nil, err
+	}
+	w.batch.Session = w.s
+	c := &commit{batch: w.batch, done: make(chan struct{}), before: &before}
+	w.batch, w.last, w.queue = stint.Batch{}, c, []*commit{c}
+	w.trial = make(chan struct{})
+	w.open++
+	w.mu.Unlock()
+	w.store.Append(w.ctx, w.lease, c.batch, func(err error) { w.answered(c, err) })
+	return c, nil
+}
 
 // session returns the fold of everything made so far.
 func (w *writer) session() stint.Session {
@@ -71,17 +122,36 @@ func (w *writer) running() time.Duration {
 // add makes the next entry, which takes the given messages out of the inbox. It
 // becomes durable some time after the next flush.
 func (w *writer) add(d journal.Draft, taken ...string) (stint.Seq, error) {
-	var blob []byte
-	if len(d.Body) > journal.InlineBytes && len(d.Body) <= journal.MaxBody {
-		key, err := w.familyKey()
-		if err != nil {
-			return 0, err
-		}
-		blob, d.Body = d.Body, nil
-		d.Blob = journal.BlobID(key, blob)
+	return w.addWith(d, extras{taken: taken})
+}
+
+// extras is what becomes durable with an entry.
+type extras struct {
+	taken  []string // messages that it takes out of the inbox
+	sends  []stint.Message
+	meters []stint.Meter
+}
+
+// addWith is add for an entry that brings more than itself.
+func (w *writer) addWith(d journal.Draft, x extras) (stint.Seq, error) {
+	blob, err := w.apart(&d)
+	if err != nil {
+		return 0, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	for w.trial != nil { // what came behind an entry that is then refused could not stand
+		over := w.trial
+		w.mu.Unlock()
+		<-over
+		w.mu.Lock()
+	}
+	return w.make(d, x, blob)
+}
+
+// make makes the next entry, whose body lies outside the journal if blob is set. w.mu is
+// held.
+func (w *writer) make(d journal.Draft, x extras, blob []byte) (stint.Seq, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
@@ -107,8 +177,24 @@ func (w *writer) add(d journal.Draft, taken ...string) (stint.Seq, error) {
 	}
 	w.s = s
 	w.batch.Entries = append(w.batch.Entries, e)
-	w.batch.Taken = append(w.batch.Taken, taken...)
+	w.batch.Taken = append(w.batch.Taken, x.taken...)
+	w.batch.Sends = append(w.batch.Sends, x.sends...)
+	w.batch.Meters = append(w.batch.Meters, x.meters...)
 	return e.Seq, nil
+}
+
+// apart takes a long body out of d, which then names it, and returns it.
+func (w *writer) apart(d *journal.Draft) (blob []byte, err error) {
+	if len(d.Body) <= journal.InlineBytes || len(d.Body) > journal.MaxBody {
+		return nil, nil
+	}
+	key, err := w.familyKey()
+	if err != nil {
+		return nil, err
+	}
+	blob, d.Body = d.Body, nil
+	d.Blob = journal.BlobID(key, blob)
+	return blob, nil
 }
 
 // measured is the data of an entry that ends an attempt, with how long that ran: a
@@ -210,6 +296,9 @@ func (w *writer) answered(c *commit, err error) {
 		w.halted = true
 	case w.halted && errors.Is(err, stint.Conflict) && c != w.queue[0]:
 		// It was on its way when the one before it was refused, and does not follow.
+	case c.before != nil && errors.Is(err, stint.Limit):
+		w.s, w.last, w.queue, c.err = *c.before, nil, nil, err
+		close(c.done)
 	case err != nil:
 		w.fail(err)
 	default:

@@ -61,7 +61,7 @@ type Entry struct {
 	Hash    stint.Hash     `json:"hash"`
 }
 
-// Message is [stint.Message] without its keys, which are the business of a store's own
+// Message is [stint.Message] without its To and keys, which are the business of a store's own
 // machine.
 type Message struct {
 	ID   string            `json:"id"`
