@@ -34,6 +34,7 @@ type driver struct {
 	once   atomic.Int32 // once steps under way
 	skips  []skip       // what the line must not do; nil: not read
 	toldOf stint.Seq    // the head that an observer was told of
+	brood  *brood       // of the Run that drives it; nil: it is served
 	above  []stint.ID   // the sessions that it is a child of, nearest first; nil: not read
 	signals
 	pulse pulse

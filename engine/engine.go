@@ -178,7 +178,17 @@ func (e *Engine) cap(c *stint.Claim, a Agent) {
 // for something other than time. When ctx ends it drains and returns. It returns
 // the session as it is then; a session that another holds, or that has nothing to
 // run, is [stint.Conflict].
+//
+// Its open children are driven here too, as long as that takes: it also returns where it
+// waits for a child that waits for something else.
 func (e *Engine) Run(ctx context.Context, id stint.ID) (stint.Session, error) {
+	b := e.newBrood(ctx)
+	s, err := e.run(ctx, id, b)
+	return s, errors.Join(err, b.end(&s))
+}
+
+// run is Run for a session of a brood.
+func (e *Engine) run(ctx context.Context, id stint.ID, b *brood) (stint.Session, error) {
 	c := e.claim()
 	c.Session = id
 	c.Caps = nil
@@ -188,7 +198,12 @@ func (e *Engine) Run(ctx context.Context, id stint.ID) (stint.Session, error) {
 		if err != nil {
 			return stint.Session{}, err
 		}
-		s, again, err := e.runOne(ctx, e.newDriver(ctx, leases[0]))
+		if err := b.adopt(ctx, id); err != nil {
+			e.opt.Log.Warn("the children of a session are not driven here", "session", id, "error", err)
+		}
+		d := e.newDriver(ctx, leases[0])
+		d.brood = b
+		s, again, err := e.runOne(ctx, d)
 		if err != nil || !again {
 			return s, err
 		}
@@ -209,6 +224,9 @@ func (e *Engine) runOne(ctx context.Context, d *driver) (s stint.Session, again 
 	}
 	if s.Status == stint.Pending {
 		return s, true, nil
+	}
+	if s.Wait != nil && s.Wait.For == stint.ForChild && d.brood != nil {
+		return s, d.brood.wait(ctx, s.ID), nil
 	}
 	if s.Wait == nil || s.Wait.For != stint.ForTime && s.Wait.For != stint.ForRetry {
 		return s, false, nil // a deadline, or an answer's, may be days away

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -66,15 +67,16 @@ func (e *Engine) RunNew(ctx context.Context, r Request, begun func(Created)) (st
 		row, err := e.store.Session(ctx, l.Session)
 		return row.Session, err
 	}
+	with := e.newBrood(ctx)
 	d := e.newDriver(ctx, l)
-	d.fresh = &b.Session
+	d.fresh, d.brood = &b.Session, with
 	input := past.Input(&b.Entries[0], r.Input)
 	d.input = &input
 	s, again, err := e.runOne(ctx, d)
-	if err != nil || !again {
-		return s, err
+	if err == nil && again {
+		s, err = e.run(ctx, l.Session, with)
 	}
-	return e.Run(ctx, l.Session)
+	return s, errors.Join(err, with.end(&s))
 }
 
 // create makes the session that r asks for. Where its key finds an earlier one, the

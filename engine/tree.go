@@ -104,6 +104,9 @@ func (l *loop) bear(ctx context.Context, c stint.Child, key string) (stint.Resul
 		return stint.Result{}, definitely(passed(err, tree))
 	}
 	d.e.poke()
+	if d.brood != nil {
+		d.brood.run(lease.Session)
+	}
 	row, err := d.e.store.Session(ctx, lease.Session) // it may be one that an earlier attempt began
 	if err != nil {
 		return stint.Result{}, err

@@ -390,25 +390,13 @@ func TestAChildOfAnEndedParentDoesNotBegin(t *testing.T) {
 			_, err := spawn(ctx, l, stint.Child{Agent: "worker", Name: "kid"})
 			return ends(`null`), err
 		})
-		e := r.engine(engine.Options{Agents: []engine.Agent{parent, child}, Holder: "r1"})
-		dark := &forgetful{mortal: r.store}
-		alone := r.engineOn(dark, engine.Options{Agents: []engine.Agent{parent, child}, Holder: "r2"})
-		c, err := e.Start(t.Context(), engine.Request{Agent: parent, Name: "boss"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := alone.Run(r.t.Context(), c.ID); err != nil {
-			t.Fatal(err)
-		}
-		kid := r.child("kid")
-		if _, err := e.Run(r.t.Context(), kid.ID); err != nil {
-			t.Fatal(err)
-		}
+		n := r.serveOn(&forgetful{mortal: r.store}, engine.Options{Agents: []engine.Agent{parent, child}, Holder: "r1", Concurrency: 1})
+		r.settles(r.start(n.Engine, parent, ""), stint.Completed)
+		<-time.After(5 * time.Second)
+		n.stop()
 		if s := r.child("kid"); s.Status != stint.Canceled || s.Reason != "parent ended" || begun != 0 {
 			t.Errorf("the child is %s (%s), and was begun %d times", s.Status, s.Reason, begun)
 		}
-		r.closes(alone)
-		r.closes(e)
 	})
 }
 
@@ -446,5 +434,59 @@ func TestSpawnIsRefused(t *testing.T) {
 		if all := r.family(id); len(all) != 1 {
 			t.Errorf("%d sessions in the family", len(all))
 		}
+	})
+}
+
+// TestRunDrivesTheChildren: who runs a session where nobody serves has its whole tree run.
+func TestRunDrivesTheChildren(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		child := agent("worker", func(context.Context, stint.Loop) (stint.Next, error) {
+			<-time.After(time.Minute)
+			return ends(`1`), nil
+		})
+		asks := agent("asks", func(context.Context, stint.Loop) (stint.Next, error) {
+			return stint.Next{Wait: &stint.Wait{For: stint.ForMessage}}, nil
+		})
+		boss := func(name, of string) engine.Agent {
+			return agent(name, func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+				switch {
+				case l.Session().At.Loop == 1:
+					for range 2 {
+						if _, err := spawn(ctx, l, stint.Child{Agent: of}); err != nil {
+							return stint.Next{}, err
+						}
+					}
+				case l.Session().At.Loop == 3:
+					return ends(`2`), nil
+				}
+				return waitsForChild(), nil
+			})
+		}
+		top, middle, stuck := boss("top", "middle"), boss("middle", "worker"), boss("stuck", "asks")
+		e := r.engine(engine.Options{Agents: []engine.Agent{top, middle, child, stuck, asks}, Holder: "r1"})
+		s, err := e.RunNew(r.t.Context(), engine.Request{Agent: top, Name: "top"}, func(engine.Created) {})
+		if err != nil || s.Status != stint.Completed {
+			t.Fatalf("%s (%s), %v", s.Status, s.Reason, err)
+		}
+		all := r.family(s.ID)
+		for _, s := range all {
+			if s.Status != stint.Completed {
+				t.Errorf("%s is %s (%s)", s.Name, s.Status, s.Reason)
+			}
+		}
+		if len(all) != 7 {
+			t.Errorf("%d sessions", len(all))
+		}
+		s, err = e.RunNew(r.t.Context(), engine.Request{Agent: stuck, Name: "stuck"}, func(engine.Created) {})
+		if err != nil || s.Status != stint.Waiting || s.Wait.For != stint.ForChild {
+			t.Fatalf("%s (%s), %v", s.Status, s.Reason, err)
+		}
+		for _, k := range r.family(s.ID)[1:] {
+			r.message(k.ID, stint.Message{Kind: stint.Stop})
+		}
+		if s, err = e.Run(r.t.Context(), s.ID); stint.CodeOf(err) != stint.Conflict {
+			t.Errorf("a session that waits for a child is run again: %s, %v", s.Status, err)
+		}
+		r.closes(e)
 	})
 }

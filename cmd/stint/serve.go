@@ -199,6 +199,7 @@ func (a *app) serve(ctx context.Context, o *serveOptions) (err error) {
 // has it may take so long to end.
 func (v *serving) begin(ctx context.Context, patience time.Duration, end context.CancelCauseFunc) error {
 	opt := engine.Options{Resolve: v.wiring.resolve, Runtimes: runtimes(), Drain: max(v.options.drain, time.Millisecond), Log: v.log}
+	opt.Find = func(name string) (engine.Agent, error) { return v.now.Load().agent(v.wiring, name) }
 	if v.site.file != nil {
 		opt.Concurrency = v.site.file.Concurrency
 	}

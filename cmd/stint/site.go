@@ -132,6 +132,13 @@ func (a *app) openHere(ctx context.Context, create bool) (*site, error) {
 // engine makes an engine on the site's store that can drive exec agents.
 func (a *app) engine(ctx context.Context, s *site, w *wiring) (*engine.Engine, error) {
 	opt := engine.Options{Resolve: w.resolve, Runtimes: runtimes()}
+	opt.Find = func(name string) (engine.Agent, error) {
+		c, err := a.configured(name)
+		if err != nil {
+			return engine.Agent{}, err
+		}
+		return w.agent(c)
+	}
 	if s.file != nil {
 		opt.Concurrency = s.file.Concurrency
 	}

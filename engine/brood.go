@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/stint-dev/stint"
+)
+
+// brood are the children that a Run drives beside its session, since there may be nobody
+// else who would.
+type brood struct {
+	e      *Engine
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	busy    int               // sessions that are driven, those that wait for a child not counted
+	waiting map[stint.ID]bool // those
+	driven  map[stint.ID]bool
+}
+
+func (e *Engine) newBrood(ctx context.Context) *brood {
+	b := &brood{e: e, waiting: map[stint.ID]bool{}, driven: map[stint.ID]bool{}, busy: 1}
+	b.ctx, b.cancel = context.WithCancel(ctx)
+	return b
+}
+
+// run drives a child, unless another runner has it.
+func (b *brood) run(id stint.ID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.driven[id] || b.ctx.Err() != nil {
+		return
+	}
+	b.driven[id] = true
+	b.busy++
+	b.wg.Go(func() {
+		if _, err := b.e.run(b.ctx, id, b); err != nil && stint.CodeOf(err) != stint.Conflict {
+			b.e.opt.Log.Warn("a child is given up", "session", id, "error", err)
+		}
+		b.mu.Lock()
+		delete(b.driven, id)
+		b.busy--
+		b.mu.Unlock()
+		b.e.poke()
+	})
+}
+
+// adopt drives the children that an earlier process left.
+func (b *brood) adopt(ctx context.Context, parent stint.ID) error {
+	row, err := b.e.store.Session(ctx, parent)
+	if err != nil {
+		return err
+	}
+	rows, err := b.e.children(ctx, &row.Session)
+	for i := range rows {
+		if t, ok := rows[i].Session.Ready(); ok && t.IsZero() || rows[i].Unread > 0 {
+			b.run(rows[i].Session.ID)
+		}
+	}
+	return err
+}
+
+// wait waits for a message that ends the session's wait for a child, and reports whether
+// one came. None will come once all that are driven here wait.
+func (b *brood) wait(ctx context.Context, id stint.ID) bool {
+	b.mu.Lock()
+	b.waiting[id] = true
+	b.busy--
+	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		delete(b.waiting, id)
+		b.busy++
+		b.mu.Unlock()
+	}()
+	for {
+		idle := b.idle()
+		if b.e.woken(ctx, id) {
+			return true
+		}
+		if idle && !b.stirs(ctx) {
+			return false
+		}
+		t := time.NewTimer(min(b.e.opt.Poll, 100*time.Millisecond))
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return false
+		case <-t.C:
+		case <-b.e.kick:
+			t.Stop()
+		}
+	}
+}
+
+// idle reports whether nothing that is driven here can still end.
+func (b *brood) idle() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.busy == 0
+}
+
+// stirs reports whether one of those that wait has what it waits for, and will go on.
+func (b *brood) stirs(ctx context.Context) bool {
+	b.mu.Lock()
+	ids := make([]stint.ID, 0, len(b.waiting))
+	for id := range b.waiting {
+		ids = append(ids, id)
+	}
+	busy := b.busy > 0
+	b.mu.Unlock()
+	for _, id := range ids {
+		busy = busy || b.e.woken(ctx, id)
+	}
+	return busy
+}
+
+// end gives the children back, and obeys for them what the end of the session asks.
+func (b *brood) end(s *stint.Session) error {
+	b.cancel()
+	b.wg.Wait()
+	if s.ID.IsZero() || !s.Status.Ended() {
+		return nil
+	}
+	return b.e.settleTree(context.WithoutCancel(b.ctx), s)
+}
