@@ -56,6 +56,8 @@ func (d *driver) run(ctx context.Context, hello []byte) (next stint.Next, alive 
 			return d.finish(m.End)
 		case "steps":
 			err = d.group(ctx, m.Calls)
+		case "spawn":
+			err = d.spawn(ctx, m.Calls[0])
 		default:
 			err = d.one(ctx, m.Calls[0])
 		}
@@ -172,6 +174,19 @@ func (d *driver) one(ctx context.Context, c *protocol.Call) error {
 		return err
 	}
 	return d.cached(ctx, c, res, err)
+}
+
+// spawn begins a child session and answers with it. An error ends the loop.
+func (d *driver) spawn(ctx context.Context, c *protocol.Call) error {
+	d.steps++
+	res, err := protocol.Spawn(ctx, d.loop, c)
+	switch {
+	case errors.Is(err, stint.ErrParked):
+		return d.partly(ctx, []*protocol.Call{c}, err)
+	case protocol.Refused(err):
+		return err
+	}
+	return d.cached(ctx, c, stint.Result{Data: res}, err)
 }
 
 // overruled ends a loop in which a step failed for the agent and not for the

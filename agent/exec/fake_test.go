@@ -44,7 +44,10 @@ type fakeLoop struct {
 }
 
 // hooks are called around a step's fn.
-type hooks struct{ before, after func(at string) }
+type hooks struct {
+	before, after func(at string)
+	children      []stint.Child // that were spawned
+}
 
 type recorded struct {
 	result stint.Result

@@ -137,6 +137,13 @@ type proceeding struct {
 
 // one does a step by itself and returns the exchange to go on with; nil: a new one.
 func (d *driver) one(ctx context.Context, c *protocol.Call, s *told) (*exchange, error) {
+	if c.Child != nil {
+		res, err := protocol.Spawn(ctx, d.loop, c)
+		if errors.Is(err, stint.ErrParked) || protocol.Refused(err) {
+			return nil, err
+		}
+		return nil, d.settle(c, s, res, err)
+	}
 	d.describe(c)
 	at := d.position(0)
 	var x *exchange

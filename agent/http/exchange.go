@@ -103,7 +103,7 @@ func (x *exchange) take(m *protocol.Message) (*protocol.Message, error) {
 	switch m.Kind {
 	case "state":
 		return nil, nil
-	case "step", "steps":
+	case "step", "steps", "spawn":
 		if x.again == len(x.known) {
 			return m, nil
 		}

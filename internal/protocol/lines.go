@@ -96,6 +96,7 @@ type (
 		Kind   stint.MessageKind `json:"kind"`
 		From   stint.Actor       `json:"from"`
 		At     string            `json:"at"`
+		Child  json.RawMessage   `json:"child,omitempty"`
 		Body   json.RawMessage   `json:"body,omitempty"`
 		Text   *string           `json:"text,omitempty"`
 		Base64 *string           `json:"base64,omitempty"`
@@ -140,10 +141,12 @@ func encode(v any) ([]byte, error) {
 func inboxParts(inbox []stint.Message) []inboxPart {
 	parts := make([]inboxPart, len(inbox))
 	for i, m := range inbox {
-		p := inboxPart{ID: m.ID, Kind: m.Kind, From: m.From, At: m.At.UTC().Format(time.RFC3339Nano)}
+		p := inboxPart{ID: m.ID, Kind: m.Kind, From: m.From, At: m.At.UTC().Format(time.RFC3339Nano), Child: ended(&m)}
 		switch {
 		case jsonx.Check(m.Body, jsonx.Limits{}) == nil:
 			p.Body = m.Body
+		case p.Child != nil && len(m.Body) == 0:
+			p.Body = json.RawMessage("null")
 		case utf8.Valid(m.Body):
 			s := string(m.Body)
 			p.Text = &s

@@ -25,7 +25,7 @@ const (
 // Message is one line of an agent, read by [Parse].
 type Message struct {
 	Kind   string  // its type; "step" is a "steps" of one that is no group
-	Calls  []*Call // step, steps
+	Calls  []*Call // step, steps, spawn
 	Group  bool    // steps
 	ID     int64   // result
 	Answer Answer  // result
@@ -40,8 +40,9 @@ type Message struct {
 // Call is a step that the agent announced. Its unexported members are the [Book]'s.
 type Call struct {
 	ID      int64
-	Step    stint.Step  // with the effect that the agent claims; empty: none
-	Answers chan Answer // gets the agent's result from the Book; room for one
+	Step    stint.Step   // with the effect that the agent claims; empty: none
+	Answers chan Answer  // gets the agent's result from the Book; room for one
+	Child   *stint.Child // spawn: the session to begin; nil: the step is the agent's
 
 	started bool // told to proceed
 	done    bool // answered by either side
@@ -181,6 +182,8 @@ func Parse(line []byte) (*Message, error) {
 	case "steps":
 		m.Group = true
 		m.Calls = readGroup(f)
+	case "spawn":
+		m.Calls = []*Call{readSpawn(f)}
 	case "result":
 		m.readResult(f)
 	case "log", "progress":
@@ -193,7 +196,7 @@ func Parse(line []byte) (*Message, error) {
 	case "end":
 		m.End = readEnd(f)
 	default:
-		return nil, fmt.Errorf("the type %q is not one that an agent sends; those are step, steps, result, log, progress, state and end", Clip(kind, 40))
+		return nil, fmt.Errorf("the type %q is not one that an agent sends; those are step, steps, spawn, result, log, progress, state and end", Clip(kind, 40))
 	}
 	if f.err != nil {
 		return nil, f.err
@@ -366,7 +369,7 @@ func readWait(f *fields) *stint.Wait {
 	if !ok {
 		return nil
 	}
-	w := &stint.Wait{For: oneOf(in, "for", "", stint.ForMessage, stint.ForTime)}
+	w := &stint.Wait{For: oneOf(in, "for", "", stint.ForMessage, stint.ForTime, stint.ForChild)}
 	what, _ := in.text("what")
 	w.What = child.OneLine(what)
 	if until, ok := in.text("until"); ok {
@@ -378,11 +381,13 @@ func readWait(f *fields) *stint.Wait {
 	}
 	switch {
 	case w.For == "":
-		in.faultf("for", "is missing; it is message or time")
+		in.faultf("for", "is missing; it is message, time or child")
 	case w.For == stint.ForTime && w.Until.IsZero():
 		in.faultf("until", "is missing; waiting for time needs it")
 	case w.For == stint.ForMessage:
 		w.Wakes = []stint.MessageKind{stint.Prompt}
+	case w.For == stint.ForChild:
+		w.What, _ = in.text("session") // any child, or this one
 	}
 	if in.err != nil && f.err == nil {
 		f.err = in.err

@@ -20,12 +20,13 @@ goes over stdin and stdout.
 from ._errors import Definite, Parked, ProtocolError, Retry, StepError
 from ._loop import Loop
 from ._main import main
-from ._types import Call, Complete, Continue, Fail, Message, Next, Result, Session, Usage, Wait
+from ._types import Call, ChildEnd, Complete, Continue, Fail, Message, Next, Result, Session, Usage, Wait
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Call",
+    "ChildEnd",
     "Complete",
     "Continue",
     "Definite",

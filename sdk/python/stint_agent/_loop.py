@@ -107,6 +107,35 @@ class Loop:
                 raise outcome.error
         return [outcome.unwrap() for outcome in outcomes]
 
+    def spawn(
+        self,
+        agent: str,
+        input: object = None,
+        *,
+        name: Optional[str] = None,
+        labels: Optional[Dict[str, str]] = None,
+        limits: Optional[Dict[str, object]] = None,
+        detach: bool = False,
+    ) -> str:
+        """Begin a child session, which runs by itself, and return its id.
+
+        It is a step: when the loop is begun again, the child that there is already is
+        the one. A str as input is the text of the child's first message, any other
+        value but None is JSON. Wait for its end with ``Wait.for_child``.
+
+        Raises Parked if the session has to stop here, StepError if there is no such
+        agent.
+        """
+        parts = ['"agent":' + _json.dumps(agent, "agent")]
+        for key, value in (("name", name), ("input", input), ("labels", labels), ("limits", limits)):
+            if value is not None:
+                parts.append('"%s":%s' % (key, _json.dumps(value, key)))
+        if detach:
+            parts.append('"detach":true')
+        line = '{"type":"spawn","id":%d,' + ",".join(parts).replace("%", "%%") + "}"
+        outcome = self._steps([Call("spawn " + agent, lambda: None)], group=False, line=line)[0]
+        return str(outcome.unwrap()["session"])
+
     def patch(self, changes: Dict[str, Any], *, by: Optional[str] = None) -> None:
         """Change the state the next loop begins from: members of changes replace those
         of the state, objects member by member, and None deletes (RFC 7396).
@@ -186,7 +215,7 @@ class Loop:
             if line is not None:
                 self._wire.send(line)
 
-    def _steps(self, calls: List[Call], group: bool) -> "List[_Outcome]":
+    def _steps(self, calls: List[Call], group: bool, line: str = "") -> "List[_Outcome]":
         if self._parked is not None:
             raise self._parked
         with self._lock:
@@ -201,7 +230,9 @@ class Loop:
         try:
             declared = [_Member(self, self._last_id + i, call) for i, call in enumerate(calls, 1)]
             self._last_id += len(declared)
-            if group:
+            if line:
+                self._send(line % declared[0].id)
+            elif group:
                 self._send('{"type":"steps","steps":[%s]}' % ",".join("{%s}" % m.declaration for m in declared))
             else:
                 self._send('{"type":"step",%s}' % declared[0].declaration)

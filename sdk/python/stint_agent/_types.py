@@ -29,13 +29,16 @@ class Message:
 
     id: str
     kind: str
-    """``prompt``, or ``decision`` for the answer to an approval."""
+    """``prompt``, ``decision`` for the answer to an approval, ``child`` for the end of a
+    child session."""
     sender: str
     """Who sent it: ``human:ana``, ``schedule:nightly``, ``hook:github``, ``session:ID``."""
     at: datetime
     bytes: builtins.bytes
     """The body. JSON is without the white space between its tokens."""
     is_json: bool
+    child: Optional["ChildEnd"] = None
+    """With kind ``child``: which session ended, and how. The body is its result."""
 
     @property
     def text(self) -> str:
@@ -48,6 +51,18 @@ class Message:
         if not self.is_json:
             raise ValueError(f"message {self.id} from {self.sender} is not JSON; its text begins {self.text[:60]!r}")
         return _json.loads(self.text)
+
+
+@dataclass(frozen=True)
+class ChildEnd:
+    """The end of a child session."""
+
+    session: str
+    name: str
+    agent: str
+    outcome: str
+    """``completed``, ``failed``, ``stopped`` or ``canceled``."""
+    reason: str = ""
 
 
 Money = Union[str, int, float, Decimal]
@@ -175,12 +190,14 @@ class Fail(Next):
 
 @dataclass(frozen=True)
 class Wait(Next):
-    """Park the session. Make it with ``Wait.for_message`` or ``Wait.until``."""
+    """Park the session. Make it with ``Wait.for_message``, ``Wait.until`` or
+    ``Wait.for_child``."""
 
     waits_for: str
     what: str = ""
     time: Optional[datetime] = None
     headline: str = ""
+    session: str = ""
 
     @classmethod
     def for_message(cls, what: str = "", *, until: Optional[datetime] = None, headline: str = "") -> "Wait":
@@ -193,9 +210,15 @@ class Wait(Next):
         """Wait until a time, which must carry its time zone."""
         return cls("time", what, time, headline)
 
+    @classmethod
+    def for_child(cls, session: str = "", what: str = "", *, until: Optional[datetime] = None, headline: str = "") -> "Wait":
+        """Wait for the end of a child session: this one, or any. Without such a child
+        that is open the next loop follows at once."""
+        return cls("child", what, until, headline, session)
+
     def __post_init__(self) -> None:
-        if self.waits_for not in ("message", "time"):
-            raise ValueError(f"a session waits for a message or a time, not for {self.waits_for!r}")
+        if self.waits_for not in ("message", "time", "child"):
+            raise ValueError(f"a session waits for a message, a time or a child, not for {self.waits_for!r}")
         if self.time is None and self.waits_for == "time":
             raise ValueError("Wait.until wants a datetime")
         if self.time is not None:
@@ -203,6 +226,8 @@ class Wait(Next):
 
     def to_json(self) -> str:
         parts = [f'"for":"{self.waits_for}"']
+        if self.session:
+            parts.append('"session":' + _line(self.session))
         if self.time is not None:
             parts.append(f'"until":"{_rfc3339(self.time)}"')
         if self.what:
@@ -254,4 +279,11 @@ def parse_message(text: str) -> Message:
         at=parse_time(m["at"]),
         bytes=body,
         is_json="body" in spans,
+        child=_child(m.get("child")),
     )
+
+
+def _child(m: Optional[Dict[str, Any]]) -> Optional[ChildEnd]:
+    if m is None:
+        return None
+    return ChildEnd(m["session"], m["name"], m["agent"], m["outcome"], m.get("reason", ""))

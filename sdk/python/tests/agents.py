@@ -32,6 +32,19 @@ def group(ctx: stint.Loop) -> stint.Next:
     return stint.Complete(result=got)
 
 
+def spawn(ctx: stint.Loop) -> stint.Next:
+    ended = [m.child for m in ctx.inbox if m.child is not None]
+    if ended:
+        return stint.Complete(result={"child": ended[0].name, "outcome": ended[0].outcome, "said": ctx.inbox[0].json})
+    try:
+        ctx.spawn("none")
+    except stint.StepError as e:
+        ctx.log(str(e))
+    child = ctx.spawn("worker", {"part": "100%"}, name="part-1", labels={"of": "a"}, limits={"loops": 3})
+    ctx.spawn("worker", "as text", detach=True)
+    return stint.Wait.for_child(child, "the first part")
+
+
 def group_parked(ctx: stint.Loop) -> stint.Next:
     try:
         ctx.group([stint.Call(name, lambda: 1, effect="once") for name in ("a", "b", "c")])

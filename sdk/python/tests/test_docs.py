@@ -19,7 +19,7 @@ SCHEMA = json.loads((DOCS / "exec-protocol.schema.json").read_text(encoding="utf
 
 TABLES = {
     "stint to the agent": ["loop", "message", "finished", "proceed", "answer", "park"],
-    "The agent to stint": ["step", "steps", "result", "log", "progress", "state", "end"],
+    "The agent to stint": ["step", "steps", "spawn", "result", "log", "progress", "state", "end"],
 }
 
 

@@ -39,6 +39,10 @@ class Golden(unittest.TestCase):
     def test_group_parked_while_a_sibling_runs(self) -> None:
         self.check("group_parked")
 
+    def test_children(self) -> None:
+        self.check("spawn")
+        self.check("spawn", "spawn-ended")
+
     def test_state_patches(self) -> None:
         self.check("state")
 
