@@ -42,6 +42,10 @@ func (d *driver) deliver(ms []stint.Message) {
 		if m.Kind == stint.Kill || m.Kind == stint.Interrupt || m.Kind == stint.Pause && command(m).Now {
 			urgent = true
 		}
+		if m.Kind == stint.Kill && d.w != nil && !d.hastened {
+			d.hastened = true
+			d.e.wg.Go(func() { d.hasten(m) })
+		}
 	}
 	d.mu.Unlock()
 	if urgent {

@@ -59,6 +59,7 @@ type signals struct {
 	drained  chan struct{} // closed with draining
 	news     chan struct{} // gets a value, if it has none, when messages are delivered
 	timed    bool          // a stop's grace runs
+	hastened bool          // a kill was sent on ahead
 	grace    time.Duration // of the agent
 	lostErr  error
 	timer    *time.Timer

@@ -204,6 +204,19 @@ func (d *driver) passOn(m stint.Message) ([]stint.Message, error) {
 	return sends, nil
 }
 
+// hasten sends a kill on before the session takes it, which is when its processes are
+// gone: those of all levels end at once then, and not one after the other. The messages
+// are those that taking it sends too, so they come once.
+func (d *driver) hasten(m stint.Message) {
+	sends, err := d.passOn(m)
+	for i := range sends {
+		err = cmp.Or(err, d.e.store.Send(d.io, sends[i].To, sends[i]))
+	}
+	if err != nil && stint.CodeOf(err) != stint.Conflict { // it has ended meanwhile
+		d.e.opt.Log.Warn("a kill reaches the children later", "session", d.lease.Session, "error", err)
+	}
+}
+
 // passedOn is the id of a message as it goes on to a child: the same each time.
 func passedOn(id string, to stint.ID) string {
 	sum := sha256.Sum256(append([]byte(id+"\x00"), to[:]...))
