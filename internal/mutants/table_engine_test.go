@@ -108,7 +108,7 @@ func promiseMutants() []mutant {
 			red:   by("engine", "TestAMessageIsTakenOnce"),
 		}, {
 			name: "engine-message-stays-in-the-inbox", file: "engine/control.go",
-			edits: one("Data: t}, m.ID)", "Data: t})"),
+			edits: one("x := extras{taken: []string{m.ID}}", "x := extras{}"),
 			why:   "the next runner hears a prompt that was answered",
 			red:   by("engine", "TestAMessageIsTakenOnce"),
 		}, {
