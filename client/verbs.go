@@ -38,6 +38,8 @@ type Limits struct {
 	Steps    string `json:"steps,omitempty"`
 	Tokens   string `json:"tokens,omitempty"`
 	Cost     string `json:"cost,omitempty"`
+	Tools    string `json:"tool_calls,omitempty"`
+	Children string `json:"children,omitempty"`
 	OnLimit  string `json:"on_limit,omitempty"` // wait or stop
 }
 

@@ -202,7 +202,8 @@ func farLimits(l *stint.Limits) client.Limits {
 	out := client.Limits{
 		Wall: value(l.Wall == 0, l.Wall.String()), Idle: value(l.Idle == 0, l.Idle.String()), Deadline: value(l.Deadline.IsZero(), l.Deadline.Format(time.RFC3339Nano)),
 		Loops: value(l.Loops == 0, strconv.Itoa(l.Loops)), Steps: value(l.Steps == 0, strconv.Itoa(l.Steps)),
-		Tokens: value(l.Tokens == 0, strconv.FormatInt(l.Tokens, 10)), Cost: value(l.Cost == 0, l.Cost.String()), OnLimit: "wait",
+		Tokens: value(l.Tokens == 0, strconv.FormatInt(l.Tokens, 10)), Cost: value(l.Cost == 0, l.Cost.String()),
+		Tools: value(l.ToolCalls == 0, strconv.Itoa(l.ToolCalls)), Children: value(l.Children == 0, strconv.Itoa(l.Children)), OnLimit: "wait",
 	}
 	if l.Stop {
 		out.OnLimit = "stop"

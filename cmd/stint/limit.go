@@ -45,6 +45,8 @@ func limitFlags(f *pflag.FlagSet, l *control.Limits) {
 	f.StringVar(&l.Steps, "steps", "", "steps in all")
 	f.StringVar(&l.Tokens, "tokens", "", "tokens of models in all")
 	f.StringVar(&l.Cost, "cost", "", "US dollars in all")
+	f.StringVar(&l.Tools, "tool-calls", "", "calls of tools in all")
+	f.StringVar(&l.Children, "children", "", "sessions spawned below it in all")
 	f.StringVar(&l.OnLimit, "on-limit", "", "what a used-up limit does: wait (for a person) or stop")
 }
 
@@ -63,7 +65,7 @@ func (a *app) limit(ctx context.Context, address string, o limitOptions) error {
 		return usage(fmt.Errorf("--%w", err))
 	}
 	if lim == row.Session.Limits {
-		return usage(fmt.Errorf("no limit changes; give --wall, --idle, --deadline, --loops, --steps, --tokens, --cost or --on-limit"))
+		return usage(fmt.Errorf("no limit changes; give --wall, --idle, --deadline, --loops, --steps, --tokens, --cost, --tool-calls, --children or --on-limit"))
 	}
 	o.command.Limits = &lim
 	return a.give(ctx, s, &row, o.order)

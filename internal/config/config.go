@@ -146,7 +146,9 @@ type Bounds struct {
 	// sessions whose models all have a price: what they use can be counted.
 	CostDefault bool  `json:"cost_default,omitempty"`
 	Tokens      int64 `json:"tokens,omitempty"`
-	Stop        bool  `json:"stop,omitempty"` // on_limit: stop, instead of waiting for a raised limit
+	ToolCalls   int   `json:"tool_calls,omitempty"`
+	Children    int   `json:"children,omitempty"` // at every level below, over the session's life
+	Stop        bool  `json:"stop,omitempty"`     // on_limit: stop, instead of waiting for a raised limit
 }
 
 // Retry is how a failed loop is tried again: after Initial, then each time Factor
@@ -204,7 +206,7 @@ func defaultsOf(kind string) Agent {
 func (a *Agent) Limits(created time.Time) stint.Limits {
 	b := a.Bounds
 	l := stint.Limits{Wall: b.Wall, Idle: b.Idle, Deadline: b.DeadlineAt, Loops: b.Loops, Steps: b.Steps,
-		Tokens: b.Tokens, Cost: b.Cost, Stop: b.Stop}
+		Tokens: b.Tokens, Cost: b.Cost, ToolCalls: b.ToolCalls, Children: b.Children, Stop: b.Stop}
 	if b.DeadlineIn > 0 {
 		l.Deadline = created.Add(b.DeadlineIn).UTC().Truncate(time.Microsecond)
 	}

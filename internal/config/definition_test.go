@@ -184,7 +184,7 @@ func TestFromDefinitionRefuses(t *testing.T) {
 		``:   "cannot be read",
 		`[]`: "cannot be read",
 		`{"v":1,"kind":"exec","command":["a"],"x":1}`:                                                 `unknown field "x"`,
-		`{"v":1,"kind":"exec","command":["a"],"limits":{"children":3}}`:                               "children",
+		`{"v":1,"kind":"exec","command":["a"],"limits":{"kids":3}}`:                                   "kids",
 		`{"v":2,"kind":"exec","command":["a"]}`:                                                       "version 2",
 		`{"kind":"exec","command":["a"]}`:                                                             "version 0",
 		`{"v":1,"kind":"llm","command":["a"]}`:                                                        `kind "llm"`,

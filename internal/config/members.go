@@ -57,6 +57,12 @@ func (a *Agent) members() []written {
 			place++
 		}
 	}
+	// given is add for a number that is told of only where there is one.
+	given := func(name string, n int) {
+		if place++; n != 0 {
+			out = append(out, written{fmt.Sprintf("%02d", place), name, strconv.Itoa(n)})
+		}
+	}
 	b, r := a.Bounds, a.Retry
 	add("name", quote(a.Name))
 	add("kind", quote(a.Kind))
@@ -83,6 +89,8 @@ func (a *Agent) members() []written {
 	add("limits.steps", orNone(b.Steps, strconv.Itoa))
 	add("limits.cost", b.cost())
 	add("limits.tokens", orNone(b.Tokens, func(n int64) string { return strconv.FormatInt(n, 10) }))
+	given("limits.tool_calls", b.ToolCalls)
+	given("limits.children", b.Children)
 	add("on_limit", map[bool]string{true: "stop", false: "wait"}[b.Stop])
 	own("grace", formatDuration(a.Grace), a.Grace != 0)
 	add("retry.attempts", strconv.Itoa(r.Attempts))

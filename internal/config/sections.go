@@ -85,6 +85,8 @@ func (d *decoder) limitMembers(b *Bounds) []member {
 			d.money(n, path, &b.Cost)
 		}},
 		{"tokens", func(n *node, path string) { integer(d, n, path, &b.Tokens, 1, 1e15, true) }},
+		{"tool_calls", func(n *node, path string) { integer(d, n, path, &b.ToolCalls, 1, 1e9, true) }},
+		{"children", func(n *node, path string) { integer(d, n, path, &b.Children, 1, 1e9, true) }},
 	}
 }
 

@@ -20,6 +20,8 @@ type Limits struct {
 	Steps    string `json:"steps,omitempty" doc:"Steps in all."`
 	Tokens   string `json:"tokens,omitempty" doc:"Tokens of models in all."`
 	Cost     string `json:"cost,omitempty" doc:"US dollars in all, like 2.50."`
+	Tools    string `json:"tool_calls,omitempty" doc:"Calls of tools in all."`
+	Children string `json:"children,omitempty" doc:"Sessions spawned below it in all, at every level."`
 	OnLimit  string `json:"on_limit,omitempty" doc:"What a used-up limit does: wait (for a person) or stop."`
 }
 
@@ -37,6 +39,8 @@ func (l *Limits) Apply(lim *stint.Limits, now time.Time) error {
 		{"steps", l.Steps, func(v string) error { return setCount(&lim.Steps, v) }},
 		{"tokens", l.Tokens, func(v string) error { return setCount(&lim.Tokens, v) }},
 		{"cost", l.Cost, func(v string) error { return setMoney(&lim.Cost, v) }},
+		{"tool-calls", l.Tools, func(v string) error { return setCount(&lim.ToolCalls, v) }},
+		{"children", l.Children, func(v string) error { return setCount(&lim.Children, v) }},
 		{"on-limit", l.OnLimit, func(v string) error { return setOnLimit(&lim.Stop, v) }},
 	} {
 		if f.value == "" {

@@ -386,6 +386,8 @@ func limitWords(lim stint.Limits) string {
 	add(lim.Steps > 0, "steps", fmt.Sprint(lim.Steps))
 	add(lim.Tokens > 0, "tokens", fmt.Sprint(lim.Tokens))
 	add(lim.Cost > 0, "cost", Dollars(lim.Cost))
+	add(lim.ToolCalls > 0, "tool calls", fmt.Sprint(lim.ToolCalls))
+	add(lim.Children != 0, "children", fmt.Sprint(max(lim.Children, 0)))
 	if len(parts) == 0 {
 		return "none"
 	}

@@ -328,6 +328,9 @@ func nextSteps(row *stint.Row, out *Show) []string {
 	case stint.ForMessage:
 		return []string{to("send %[1]s TEXT --run"), to("stop %[1]s")}
 	case stint.ForBudget:
+		if owner := budgetOf(s.Wait); owner != "" && owner != s.Name { // the limit is that of a session above
+			return []string{"stint limit " + owner + " --help", to("tree %[1]s"), to("stop %[1]s")}
+		}
 		return []string{to("limit %[1]s %[2]s", MoreOf(s)), to("logs %[1]s -n 20"), to("stop %[1]s")}
 	case stint.ForHealth:
 		return []string{to("resume %[1]s --run"), back, to("stop %[1]s")}
@@ -337,9 +340,20 @@ func nextSteps(row *stint.Row, out *Show) []string {
 		}
 		return []string{to("logs %[1]s -n 20"), to("stop %[1]s")}
 	case stint.ForChild:
-		return []string{to("logs %[1]s"), to("stop %[1]s")}
+		return []string{to("tree %[1]s"), to("logs %[1]s"), to("stop %[1]s")}
 	}
 	return []string{to("resume %[1]s --run"), to("logs %[1]s -n 20"), to("stop %[1]s")}
+}
+
+// budgetOf is the session whose limit a wait for a budget names, where that covers what it
+// spawned too; empty: it is the session's own.
+func budgetOf(w *stint.Wait) string {
+	what, ok := strings.CutSuffix(w.What, " and what it spawned")
+	if !ok {
+		return ""
+	}
+	_, name, _ := strings.Cut(what, " of ")
+	return name
 }
 
 // MoreOf is the arguments of stint limit that let a session go on which waits for a
@@ -359,6 +373,10 @@ func MoreOf(s *stint.Session) string {
 		return fmt.Sprintf("--loops +%d --run", lim.Loops)
 	case name == "steps" && lim.Steps > 0:
 		return fmt.Sprintf("--steps +%d --run", lim.Steps)
+	case name == "tool_calls" && lim.ToolCalls > 0:
+		return fmt.Sprintf("--tool-calls +%d --run", lim.ToolCalls)
+	case name == "children" && lim.Children > 0:
+		return fmt.Sprintf("--children +%d --run", lim.Children)
 	case name == "tokens" && lim.Tokens > 0:
 		return fmt.Sprintf("--tokens +%d --run", lim.Tokens)
 	case name == "cost" && lim.Cost > 0:
