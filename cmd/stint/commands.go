@@ -14,7 +14,7 @@ func (a *app) commands() []*cobra.Command {
 		cmds []*cobra.Command
 	}{
 		{"run", []*cobra.Command{a.initCommand(), a.runCommand(), a.startCommand(), a.serveCommand(), a.devCommand()}},
-		{"see", []*cobra.Command{a.psCommand(), a.showCommand(), a.resultCommand(), a.logsCommand(), a.waitCommand(), a.exportCommand(), a.verifyCommand(), a.sqlCommand(), a.explainCommand()}},
+		{"see", []*cobra.Command{a.psCommand(), a.showCommand(), a.treeCommand(), a.resultCommand(), a.logsCommand(), a.waitCommand(), a.exportCommand(), a.verifyCommand(), a.sqlCommand(), a.explainCommand()}},
 		{"control", []*cobra.Command{a.sendCommand(), a.pauseCommand(), a.resumeCommand(), a.interruptCommand(), a.stopCommand(), a.killCommand(),
 			a.restartCommand(), a.rollbackCommand(), a.branchCommand(), a.replayCommand(), a.diffCommand(), a.bisectCommand(), a.resolveCommand(), a.limitCommand(), a.approvalsCommand(), a.approveCommand(), a.denyCommand()}},
 		{"manage", []*cobra.Command{a.agentCommand(), a.policyCommand(), a.workspaceCommand(), a.applyCommand(), a.contextCommand(), a.scheduleCommand(), a.hookCommand(), a.notifyCommand(), a.tokenCommand(), a.mcpCommand(), a.priceCommand(), a.dbCommand(), a.benchCommand(), a.completionCommand(), a.versionCommand()}},

@@ -63,7 +63,7 @@ func (out *Show) before(ctx context.Context, b bodies, row *stint.Row, all bool)
 				}
 				l := loopInfo(&a.loops[j], &a.row, a.loops[j].Ended)
 				l.Session = &a.row.Session.ID
-				out.Loops = append([]LoopInfo{l}, out.Loops...)
+				out.Loops = append([]loopPart{l}, out.Loops...)
 			}
 		}
 	} else {

@@ -22,7 +22,7 @@ type Show struct {
 	Hint         *string    `json:"hint"`                    // what to do about the error that it stands at; null if nobody knew
 	Lines        []lineInfo `json:"lines"`                   // all of them, in order
 	Line         int        `json:"line"`                    // the one whose loops are shown
-	Loops        []LoopInfo `json:"loops"`                   // of that line, oldest first: the newest ten, or all
+	Loops        []loopPart `json:"loops"`                   // of that line, oldest first: the newest ten, or all
 	LoopsOmitted int        `json:"loops_omitted"`           // earlier ones that are not in loops
 	Steps        []StepInfo `json:"steps"`                   // of the open loop: those without a recorded outcome
 	Effects      []StepInfo `json:"effects"`                 // of the open loop: those that acted on the outside
@@ -46,8 +46,8 @@ type lineInfo struct {
 	Reason string      `json:"reason"`
 }
 
-// LoopInfo is one loop of a line.
-type LoopInfo struct {
+// loopPart is one loop of a line.
+type loopPart struct {
 	Loop      int         `json:"loop"`
 	Session   *stint.ID   `json:"session,omitempty"` // of a branch: the one that it comes from, whose loop this is
 	Line      int         `json:"line"`              // that it took place on
@@ -98,7 +98,7 @@ const shownLoops = 10
 // [stint.Corrupt] for a journal whose loops cannot follow each other.
 func NewShow(ctx context.Context, src Source, row *stint.Row, opt ShowOptions, now time.Time) (Show, error) {
 	s := &row.Session
-	out := Show{Session: NewSession(row, now), Line: s.At.Line, Loops: []LoopInfo{}, Steps: []StepInfo{}, Effects: []StepInfo{}}
+	out := Show{Session: NewSession(row, now), Line: s.At.Line, Loops: []loopPart{}, Steps: []StepInfo{}, Effects: []StepInfo{}}
 	if opt.Line >= 0 {
 		out.Line = opt.Line
 	}
@@ -203,8 +203,8 @@ func linesOf(es []stint.Entry) ([]lineInfo, error) {
 	return all, nil
 }
 
-func loopInfo(l *journal.Loop, row *stint.Row, now time.Time) LoopInfo {
-	out := LoopInfo{
+func loopInfo(l *journal.Loop, row *stint.Row, now time.Time) loopPart {
+	out := loopPart{
 		Loop: l.Number, Line: l.Line, Attempts: l.Attempts, Began: whole(l.Began), Ended: whole(l.Ended), Completed: l.Completed(),
 		Open: l.Open, Steps: l.Steps, Effects: l.Effects, Errors: l.Errors, Tokens: Big(l.Usage.Tokens()), Cost: l.Usage.Cost,
 		StateSize: l.Checkpoint.Size, StateSeq: l.Checkpoint.Seq, Headline: l.Headline, Error: l.Error,

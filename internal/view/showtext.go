@@ -344,7 +344,7 @@ func (p *page) loops(v *Show) error {
 	return t.write(&p.b, p.st)
 }
 
-func (p *page) loop(v *Show, l *LoopInfo, before int64) []cell {
+func (p *page) loop(v *Show, l *loopPart, before int64) []cell {
 	mark, color := "", term.Plain
 	state, ck := "…", "…"
 	what := term.Line(l.Headline)
