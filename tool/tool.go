@@ -94,8 +94,18 @@ type Output struct {
 	Error bool `json:"error,omitempty"`
 	// Wait parks the session before the model is asked again.
 	Wait *stint.Wait `json:"wait,omitempty"`
+	// Spawn begins a child session, which the agent does once the answer's other calls are
+	// done; its id stands behind Text then.
+	Spawn *Spawn `json:"spawn,omitempty"`
 	// Result ends the session with this result; nil goes on.
 	Result json.RawMessage `json:"result,omitempty"`
+}
+
+// Spawn is a child session that a call asks for.
+type Spawn struct {
+	Agent string `json:"agent"`
+	Name  string `json:"name,omitempty"`
+	Input string `json:"input"`
 }
 
 // Asker is implemented by callers whose calls are questions to a person. An agent asks

@@ -77,6 +77,9 @@ func (p *pass) open() error {
 	if p.ses.Trigger.Kind == "hook" {
 		p.taint("the hook " + p.ses.Trigger.Ref)
 	}
+	if p.ses.Trigger.Kind == "session" { // what that was told, nobody here knows
+		p.taint("the session that began this one")
+	}
 	texts := p.heard()
 	if fresh && len(texts) == 0 && strings.TrimSpace(p.a.spec.Prompt) != "" {
 		texts = []string{p.a.spec.Prompt}
@@ -101,6 +104,10 @@ const maxTask = 16 << 10
 func (p *pass) heard() []string {
 	var texts []string
 	for _, m := range p.l.Inbox() {
+		if text := p.ended(&m); text != "" {
+			texts = append(texts, text)
+			continue
+		}
 		text, replaced := tool.Clean(m.Body)
 		if m.Kind != stint.Prompt || strings.TrimSpace(text) == "" {
 			continue

@@ -35,6 +35,7 @@ type outcome struct {
 	names  []string        // of the calls, in order
 	result json.RawMessage // of the session, where a call ended it
 	wait   *stint.Wait     // what a call waits for
+	spawn  *tool.Spawn     // what the call that was looked at last begins
 }
 
 // calls does what an answer asks for: its calls become one group of steps, and the
@@ -76,6 +77,9 @@ func (p *pass) calls(ctx context.Context, ans *answer) (*outcome, error) {
 	parts := make([]model.Part, len(plan))
 	for i := range plan {
 		r := p.result(&plan[i], i+1, res[i], errs[i], got)
+		if err := p.spawn(ctx, got, r); err != nil {
+			return nil, err
+		}
 		parts[i].Result = r
 		p.see(plan[i].call, r, ans.At)
 	}
@@ -326,6 +330,7 @@ func (p *pass) result(c *planned, sub int, res stint.Result, err error, got *out
 		r.Text = tool.Excerpt(out.Text, limit, readHow(c.call.ID))
 		p.remember(c.call.ID, sub)
 	}
+	got.spawn = out.Spawn
 	if got.result == nil && len(out.Result) > 0 {
 		got.result = out.Result
 	}

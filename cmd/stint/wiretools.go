@@ -85,6 +85,8 @@ func (w *wiring) toolsOf(s *config.ToolSpec, p *pin) ([]tool.Tool, error) {
 		return single(toolhttp.New(w.httpTool(s.HTTP)))
 	case s.MCP != nil:
 		return w.served(s.MCP, p)
+	case s.Spawn != nil:
+		return builtin.Spawn(s.Spawn.Agents...)
 	case s.Builtin == config.SleepTool:
 		return []tool.Tool{builtin.Sleep()}, nil
 	case s.Builtin == config.AskTool:

@@ -88,7 +88,9 @@ func models() *rapid.Generator[*config.LLM] {
 	tools := rapid.Custom(func(t *rapid.T) config.ToolSpec {
 		info := config.ToolInfo{Name: rapid.StringMatching(`[a-z]{1,2}`).Draw(t, "name"), Description: rapid.String().Draw(t, "description"), Args: schema.Draw(t, "args"), Effect: effect.Draw(t, "effect"),
 			Approve: approve.Draw(t, "approve"), Parallel: rapid.Bool().Draw(t, "parallel"), Timeout: span.Draw(t, "timeout"), Taints: rapid.Bool().Draw(t, "taints"), Output: rapid.Int64Range(0, 9).Draw(t, "output")}
-		switch rapid.IntRange(0, 4).Draw(t, "tool") {
+		switch rapid.IntRange(0, 5).Draw(t, "tool") {
+		case 5:
+			return config.ToolSpec{Spawn: &config.SpawnTool{Agents: some.Draw(t, "agents")}}
 		case 0:
 			return config.ToolSpec{Builtin: rapid.SampledFrom([]config.Builtin{config.SleepTool, config.AskTool}).Draw(t, "builtin")}
 		case 1:

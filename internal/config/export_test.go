@@ -7,6 +7,9 @@ import (
 	"github.com/stint-dev/stint/policy"
 )
 
+// SpawnTool is spawnTool.
+type SpawnTool = spawnTool
+
 // KnownKeys lists the keys that each section takes.
 func KnownKeys() map[string][]string {
 	var d decoder
@@ -24,6 +27,7 @@ func KnownKeys() map[string][]string {
 		"rule":       keys(d.ruleMembers(&Rule{})),
 		"tool":       keys(d.toolMembers(&ToolSpec{})),
 		"files":      keys(d.filesMembers(&FilesTool{})),
+		"spawn":      keys(d.spawnMembers(&spawnTool{})),
 		"execTool":   keys(d.execToolMembers(&ExecTool{})),
 		"httpTool":   keys(d.httpToolMembers(&HTTPTool{})),
 		"mcp":        keys(d.mcpMembers(&MCPTools{})),

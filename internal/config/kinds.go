@@ -154,6 +154,7 @@ type ToolSpec struct {
 	Exec    *ExecTool  `json:"exec,omitempty"`
 	HTTP    *HTTPTool  `json:"http,omitempty"`
 	MCP     *MCPTools  `json:"mcp,omitempty"`
+	Spawn   *spawnTool `json:"spawn,omitempty"`
 }
 
 // Builtin is a tool that is named by one word.
@@ -164,6 +165,11 @@ const (
 	SleepTool Builtin = "sleep"
 	AskTool   Builtin = "ask"
 )
+
+// spawnTool is the tools spawn, for children of these agents, and wait_for_children.
+type spawnTool struct {
+	Agents []string `json:"agents"` // names, sorted
+}
 
 // FilesTool is the tools read_file and list_files for a folder and, with Write,
 // write_file.
@@ -250,19 +256,21 @@ func (t *ToolSpec) label() string {
 		return t.HTTP.Name
 	case t.MCP != nil:
 		return t.MCP.File
+	case t.Spawn != nil:
+		return "spawn"
 	}
 	return string(t.Builtin)
 }
 
 // rank puts the kinds of tools in order.
 func (t *ToolSpec) rank() int {
-	return slices.Index([]bool{t.Builtin != "", t.Files != nil, t.Exec != nil, t.HTTP != nil, t.MCP != nil}, true)
+	return slices.Index([]bool{t.Builtin != "", t.Files != nil, t.Exec != nil, t.HTTP != nil, t.MCP != nil, t.Spawn != nil}, true)
 }
 
 // whole reports whether exactly one member is set.
 func (t *ToolSpec) whole() bool {
 	set := 0
-	for _, is := range []bool{t.Builtin != "", t.Files != nil, t.Exec != nil, t.HTTP != nil, t.MCP != nil} {
+	for _, is := range []bool{t.Builtin != "", t.Files != nil, t.Exec != nil, t.HTTP != nil, t.MCP != nil, t.Spawn != nil} {
 		if is {
 			set++
 		}
@@ -280,6 +288,8 @@ func (t *ToolSpec) names() (names []string, known bool) {
 		return []string{"list_files", "read_file", "write_file"}, true
 	case t.Files != nil:
 		return []string{"list_files", "read_file"}, true
+	case t.Spawn != nil:
+		return []string{"spawn", "wait_for_children"}, true
 	}
 	return []string{t.label()}, true
 }

@@ -59,6 +59,7 @@ func TestSchemaKeys(t *testing.T) {
 		"tool":    second(def("tool")),
 		"files":   at(t, second(def("tool")), "properties", "files"),
 		"mcp":     at(t, second(def("tool")), "properties", "mcp"),
+		"spawn":   at(t, second(def("tool")), "properties", "spawn"),
 		"content": second(def("content")),
 		"preset":  at(t, def("policies"), "items")["anyOf"].([]any)[0].(object),
 

@@ -171,6 +171,8 @@ func (s *sweep) tool(t *config.ToolSpec, name string) {
 			label = t.HTTP.Name
 		case f.Name == "MCP":
 			label = t.MCP.File
+		case f.Name == "Spawn":
+			label = "spawn"
 		case f.Name == "Builtin":
 			s.with(v.Field(i), "other", func() {}, name, true)
 			continue

@@ -17,7 +17,7 @@ import (
 	toolhttp "github.com/stint-dev/stint/tool/http"
 )
 
-const aTool = "sleep, ask, or a mapping with one of the keys files, exec, http and mcp"
+const aTool = "sleep, ask, or a mapping with one of the keys files, exec, http, mcp and spawn"
 
 // tools reads the list of tools and puts it in order: what the file has in another
 // order is the same agent.
@@ -88,7 +88,7 @@ func (d *decoder) tool(n *node, path string) (ToolSpec, bool) {
 			d.fail(n.pairs[i].value, path, "what the tool needs stands beside "+n.pairs[i].key.text+" and not below it", "indent it by two more")
 			return t, false
 		case i >= 0 && len(n.pairs) > 1:
-			d.fail(n, path, "a tool has one of the keys files, exec, http and mcp, and nothing beside it", "begin another tool with a dash, and put the rest below the key")
+			d.fail(n, path, "a tool has one of the keys files, exec, http, mcp and spawn, and nothing beside it", "begin another tool with a dash, and put the rest below the key")
 			return t, false
 		case len(n.pairs) == 1 && (n.pairs[0].key.text == string(SleepTool) || n.pairs[0].key.text == string(AskTool)):
 			d.fail(n, path, n.pairs[0].key.text+" has nothing to be set", "write - "+n.pairs[0].key.text)
@@ -110,7 +110,31 @@ func (d *decoder) toolMembers(t *ToolSpec) []member {
 		{"exec", func(n *node, path string) { d.execTool(n, path, &t.Exec) }},
 		{"http", func(n *node, path string) { d.httpTool(n, path, &t.HTTP) }},
 		{"mcp", func(n *node, path string) { d.mcpTools(n, path, &t.MCP) }},
+		{"spawn", func(n *node, path string) {
+			s := &spawnTool{}
+			given := d.section(n, path, "a mapping with the key agents", d.spawnMembers(s))
+			if len(s.Agents) > 0 {
+				t.Spawn = s
+			} else if n.shape == mapping && given["agents"] == nil {
+				d.fail(n, path, "the key agents is missing", "add, for example, agents: [worker]")
+			}
+		}},
 	}
+}
+
+func (d *decoder) spawnMembers(s *spawnTool) []member {
+	return []member{
+		{"agents", func(n *node, path string) { d.names(n, path, "names of agents", &s.Agents, noName) }},
+	}
+}
+
+// noName says what is wrong with the name of an agent; whether there is one of it shows when
+// a child is begun, for the file may change.
+func noName(name string) string {
+	if name == "" || strings.ContainsAny(name, " \t\n/") {
+		return "the name of an agent"
+	}
+	return ""
 }
 
 func (d *decoder) filesMembers(f *FilesTool) []member {
