@@ -39,7 +39,12 @@ type Plan struct {
 	Resume stint.Usage `json:"resume,omitzero"`
 	// Agent is how the agent's definition changes; nil: it stays the one that is pinned.
 	Agent *StateChange `json:"agent,omitempty"`
-	Hash  stint.Hash   `json:"hash"` // of the session up to here, the loop, and both states
+	// Advised is the loop to go back to as the session stands, whichever was asked for, and
+	// Advice says in a line what came after it; empty: the newest loop came to something.
+	// The hash covers neither.
+	Advised int        `json:"advised"`
+	Advice  string     `json:"advice"`
+	Hash    stint.Hash `json:"hash"` // of the session up to here, the loop, and both states
 }
 
 // OfBranch returns p as the plan of a branch: nothing is left behind, and what the loops
@@ -174,6 +179,9 @@ func MakePlan(s stint.Session, es []stint.Entry, from int, stateNow, stateThen [
 		if err := p.resume(es, &c.loops[from-c.first-1]); err != nil {
 			return Plan{}, err
 		}
+	}
+	if p.Advised, p.Advice, err = c.advise(es); err != nil {
+		return Plan{}, err
 	}
 	p.Hash = p.sum(s.HeadHash, s.Checkpoint.Sum, sha256.Sum256(stateThen))
 	return p, nil

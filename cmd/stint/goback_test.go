@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -132,5 +135,27 @@ func TestEdit(t *testing.T) {
 	d.ok("branch", "a-1", "--from", "2", "--edit", "--name", "edited")
 	if got := d.ok("show", "edited", "--state"); !strings.Contains(got, `"loop":42`) {
 		t.Errorf("the state is %s", got)
+	}
+}
+
+// A plan says which loop to go back to, and prints the command that shows that plan.
+func TestRestartIsAdvised(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	short := d.run("stuck", func(_ context.Context, l stint.Loop) (stint.Next, error) {
+		switch n := l.Session().At.Loop; {
+		case n < 3:
+			return stint.Next{State: fmt.Appendf(nil, "%d", n)}, nil
+		case n < 5:
+			return stint.Next{}, nil
+		}
+		return stint.Next{}, stint.Fail(errors.New("no route"))
+	}).Short
+	const why = "loops 3 to 4 came to nothing, and loop 5 failed: no route\n"
+	other := "  Advised   from the end of loop 2: " + why + "            stint restart " + short + " --from 2 --dry-run  shows that plan\n"
+	for args, want := range map[string]string{"": other, "--from 4": other, "--from 2": "  Advised   the same loop: " + why} {
+		if got := d.ok(append([]string{"restart", "stuck", "--dry-run"}, strings.Fields(args)...)...); !strings.Contains(got, want) {
+			t.Errorf("the plan with %q:\n%s", args, got)
+		}
 	}
 }

@@ -66,6 +66,24 @@ func planKeeps(k *journal.Keeps) string {
 	return fmt.Sprintf("loops 1 to %d · %s%s", k.Loops, counted(k.Steps, "step"), spent)
 }
 
+// planAdvice is the loop to go back to, and why, where that is not what p does.
+func planAdvice(b *strings.Builder, row *stint.Row, p *journal.Plan) {
+	if p.Advice == "" {
+		return
+	}
+	where := fmt.Sprintf("from the end of loop %d", p.Advised)
+	switch {
+	case p.Advised == p.From:
+		where = "the same loop"
+	case p.Advised == 0:
+		where = "from the beginning"
+	}
+	planLine(b, "Advised", "%s: %s", where, term.Line(p.Advice))
+	if p.Advised != p.From {
+		planLine(b, "", "stint restart %s --from %d --dry-run  shows that plan", row.Short, p.Advised)
+	}
+}
+
 // goOnText is the plan, for people, of a restart that stays on its line: p is that of
 // going back to the newest checkpoint.
 func goOnText(row *stint.Row, p *journal.Plan) string {
@@ -92,6 +110,7 @@ func goOnText(row *stint.Row, p *journal.Plan) string {
 		}
 		return "may have taken effect: settled by the agent's rule, or asked about"
 	})
+	planAdvice(&b, row, p)
 	fmt.Fprintf(&b, "Nothing was changed. To do it: stint restart %s --run\n", row.Short)
 	return b.String()
 }
@@ -149,6 +168,7 @@ func planText(row *stint.Row, p *journal.Plan, o *backOptions) string {
 	if t := p.Resume.Input + p.Resume.CacheRead + p.Resume.CacheWrite; t > 0 {
 		line("Resumes", "the next call of the model reads about %s tokens again", term.Grouped(t))
 	}
+	planAdvice(&b, row, p)
 	return b.String()
 }
 
