@@ -19,23 +19,24 @@ import (
 // driver drives one claimed session in one goroutine, from its claim to the moment
 // it is given back.
 type driver struct {
-	e      *Engine
-	claim  // what it drives by
-	w      *writer
-	agent  Agent
-	family stint.ID
-	fresh  *stint.Session // as this engine has just created it; nil: read it
-	input  *stint.Message // what session.created carries
-	place  stint.Place    // of the loop under way
-	state  json.RawMessage
-	io     context.Context // of reads and commits; never canceled
-	ctx    context.Context // of the agent
-	cancel context.CancelCauseFunc
-	once   atomic.Int32 // once steps under way
-	skips  []skip       // what the line must not do; nil: not read
-	toldOf stint.Seq    // the head that an observer was told of
-	brood  *brood       // of the Run that drives it; nil: it is served
-	above  []stint.ID   // the sessions that it is a child of, nearest first; nil: not read
+	e       *Engine
+	claim   // what it drives by
+	w       *writer
+	agent   Agent
+	family  stint.ID
+	fresh   *stint.Session // as this engine has just created it; nil: read it
+	input   *stint.Message // what session.created carries
+	place   stint.Place    // of the loop under way
+	state   json.RawMessage
+	io      context.Context // of reads and commits; never canceled
+	ctx     context.Context // of the agent
+	cancel  context.CancelCauseFunc
+	once    atomic.Int32    // once steps under way
+	skips   []skip          // what the line must not do; nil: not read
+	toldOf  stint.Seq       // the head that an observer was told of
+	brood   *brood          // of the Run that drives it; nil: it is served
+	noticed map[string]bool // limits that the agent was told of in this drive
+	above   []stint.ID      // the sessions that it is a child of, nearest first; nil: not read
 	signals
 	pulse pulse
 }
@@ -481,7 +482,10 @@ func (d *driver) complete(l *loop, next stint.Next, ref journal.StateRef, body [
 	if p := d.boundary(); p != nil {
 		return p, nil
 	}
-	return d.overLimit(stint.Step{}, 0), nil
+	if p := d.overLimit(stint.Step{}, 0); p != nil {
+		return p, nil
+	}
+	return nil, d.nearLimit(&s)
 }
 
 // failed records a failed attempt and says what follows: another one later, or the

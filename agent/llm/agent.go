@@ -84,8 +84,12 @@ func (p *pass) open() error {
 	if fresh && len(texts) == 0 && strings.TrimSpace(p.a.spec.Prompt) != "" {
 		texts = []string{p.a.spec.Prompt}
 	}
-	if len(texts) == 0 {
+	notes := p.notices()
+	if len(texts) == 0 && len(notes) == 0 {
 		return nil
+	}
+	if len(texts) == 0 {
+		return p.t.say(notes...)
 	}
 	switch said := tool.Excerpt(strings.Join(texts, "\n\n"), maxTask, ""); {
 	case p.mem.Task == "":
@@ -94,7 +98,23 @@ func (p *pass) open() error {
 		p.mem.Said = said
 	}
 	p.mem.Idle, p.mem.Cuts, p.mem.Unfinished, p.mem.Rounds = false, 0, 0, 0
-	return p.t.say(texts...)
+	return p.t.say(append(texts, notes...)...)
+}
+
+// notices is what the engine says of the session's limits. It is told to the model, and
+// nothing else follows from it.
+func (p *pass) notices() []string {
+	var texts []string
+	for _, m := range p.l.Inbox() {
+		if isNotice(&m) {
+			texts = append(texts, string(m.Body))
+		}
+	}
+	return texts
+}
+
+func isNotice(m *stint.Message) bool {
+	return m.From == stint.ByEngine && strings.HasPrefix(m.ID, "limit-80-")
 }
 
 // maxTask is how much of what the session was told first outlives compaction, in bytes.
@@ -109,7 +129,7 @@ func (p *pass) heard() []string {
 			continue
 		}
 		text, replaced := tool.Clean(m.Body)
-		if m.Kind != stint.Prompt || strings.TrimSpace(text) == "" {
+		if m.Kind != stint.Prompt || strings.TrimSpace(text) == "" || isNotice(&m) {
 			continue
 		}
 		if strings.HasPrefix(string(m.From), "hook:") {

@@ -202,6 +202,10 @@ func (s *Spec) offer(tools []tool.Tool) (offer, error) {
 // size is the bytes of what is sent besides messages.
 func (o *offer) size() int { return len(o.front) + len(o.back) }
 
+// HearsLimits says that a model is told when a limit of its session is nearly used up: it
+// can come to an end before.
+func (a *Agent) HearsLimits() {}
+
 // finishName is the tool that ends the session with a result.
 const finishName = "finish"
 
