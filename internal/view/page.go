@@ -79,11 +79,24 @@ type StepInfo struct {
 	Key     string         `json:"key"`     // the idempotency key that it was sent with
 }
 
-// related counts the sessions that came from this one.
+// related is the sessions that came from this one.
 type related struct {
-	Children int `json:"children"`
-	Branches int `json:"branches"`
+	Children int        `json:"children"`
+	Branches int        `json:"branches"`
+	Items    []relative `json:"items"` // the newest twenty of both
 }
+
+// relative is one of them.
+type relative struct {
+	ID     stint.ID `json:"id"`
+	Short  string   `json:"short"`
+	Name   string   `json:"name"`
+	Status string   `json:"status"` // with what it waits for
+	Branch bool     `json:"branch"`
+}
+
+// shownRelatives is how many of them a page names.
+const shownRelatives = 20
 
 // ShowOptions say how much a page shows.
 type ShowOptions struct {
@@ -270,14 +283,18 @@ func stepInfo(p *journal.EffectStep, outcome string) StepInfo {
 	return StepInfo{Step: p.Pos.String(), Name: p.Name, Kind: p.Kind, Effect: p.Effect, At: whole(p.At), Outcome: outcome, Key: p.Key}
 }
 
-// relatives counts the children and the branches of the session.
+// relatives counts the children and the branches of the session, and names the newest.
 func (out *Show) relatives(ctx context.Context, r stint.Reader, row *stint.Row) error {
 	rows, _, err := Sessions(ctx, r, Query{Filter: stint.Filter{Family: row.Session.Family}, All: true})
 	if err != nil {
 		return err
 	}
+	out.Related.Items = []relative{}
 	for i := range rows {
 		if p := rows[i].Session.Parent; p.Session == row.Session.ID {
+			if len(out.Related.Items) < shownRelatives {
+				out.Related.Items = append(out.Related.Items, relative{rows[i].Session.ID, rows[i].Short, rows[i].Session.Name, StatusWord(&rows[i]), p.Branch})
+			}
 			if p.Branch {
 				out.Related.Branches++
 			} else {

@@ -121,6 +121,7 @@ func (p *page) body(row *stint.Row, v *Show) {
 		p.standing(row, v)
 	}
 	p.labelled("Lineage", p.lineage(row, v))
+	p.labelled("Family", p.flow(familyLine(v)))
 }
 
 // standing is how the session stands: what holds for its current line alone.
@@ -447,4 +448,18 @@ func (p *page) step(st *StepInfo) string {
 		word = "IN DOUBT"
 	}
 	return strings.Repeat(" ", labelWidth+2) + list(st.Step+" "+term.Line(st.Name), string(st.Effect), word, p.at(st.At), "key "+st.Key[:8])
+}
+
+// familyLine names the sessions that came from this one, the newest first, a few of them.
+func familyLine(v *Show) string {
+	const most = 5
+	var all []string
+	for i, r := range v.Related.Items {
+		if i == most {
+			all = append(all, fmt.Sprintf("%d more: stint tree %s", v.Related.Children+v.Related.Branches-most, v.Short))
+			break
+		}
+		all = append(all, fmt.Sprintf("%s (%s) %s", term.Line(r.Name), r.Short, r.Status))
+	}
+	return list(all...)
 }

@@ -2,6 +2,7 @@ package view_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/stint-dev/stint"
@@ -59,5 +60,18 @@ func TestTree(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden(t, "tree.txt", b.Bytes())
+		show, err := view.NewShow(t.Context(), w.store, &row, view.ShowOptions{Line: -1}, now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Reset()
+		if err := view.WriteShow(&b, term.Style{}, &row, &show, now()); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"2 child sessions", "triage-1129.worker-1 (m5c2) waiting:child", "triage-1129.1 (jgq0) pending"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("the page does not say %q:\n%s", want, b.String())
+			}
+		}
 	})
 }
