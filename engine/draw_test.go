@@ -205,3 +205,63 @@ func TestACrashLeavesItsDrawReserved(t *testing.T) {
 		n.stop()
 	})
 }
+
+// TestALogBesideARefusedDraw: what an agent writes while its intent is tried waits until it
+// is known whether that stands.
+func TestALogBesideARefusedDraw(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		var calls atomic.Int32
+		call := spender(&calls, dollar)
+		kid := agent("spender", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+			over := make(chan struct{})
+			defer close(over)
+			go func() {
+				for {
+					select {
+					case <-over:
+						return
+					case <-time.After(time.Millisecond):
+						l.(stint.Reporter).Log("log", []byte("still here\n"))
+					}
+				}
+			}()
+			return call.Loop.Loop(ctx, l)
+		})
+		parent := brood(2, "spender")
+		n := r.serveOn(&sluggish{mortal: r.store}, engine.Options{Agents: []engine.Agent{parent, kid}, Holder: "r1"})
+		res, err := n.Start(t.Context(), engine.Request{Agent: parent, Name: "root", Limits: &stint.Limits{Cost: 3 * dollar}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Minute)
+		for _, s := range r.family(res.ID) {
+			if s.Name != "root" && (s.Status != stint.Waiting || s.Wait.For != stint.ForBudget) {
+				t.Errorf("%s is %s (%s)\n%s", s.Name, s.Status, s.Reason, r.journal(s.ID))
+			}
+			r.verifies(s.ID)
+		}
+		if calls.Load() != 3 {
+			t.Errorf("%d calls, want 3", calls.Load())
+		}
+		r.send(res.ID, stint.Kill, journal.Command{})
+		r.settles(res.ID, stint.Canceled)
+		<-time.After(time.Second)
+		n.stop()
+	})
+}
+
+// sluggish is a store that takes its time with a draw, and answers from elsewhere.
+type sluggish struct{ *mortal }
+
+func (s *sluggish) Append(ctx context.Context, l stint.Lease, b stint.Batch, done func(error)) {
+	for _, m := range b.Meters {
+		if m.Reserve > 0 {
+			go func() {
+				<-time.After(20 * time.Millisecond)
+				s.mortal.Append(ctx, l, b, done)
+			}()
+			return
+		}
+	}
+	s.mortal.Append(ctx, l, b, done)
+}

@@ -25,6 +25,7 @@ func table() []mutant {
 		personMutants(),
 		branchMutants(),
 		verdictMutants(),
+		treeMutants(),
 		agentMutants(),
 		worktreeMutants(),
 		apartMutants(),

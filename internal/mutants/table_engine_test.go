@@ -6,7 +6,7 @@ func engineMutants() []mutant {
 	return []mutant{
 		{
 			name: "engine-intent-not-durable", file: "engine/loop.go",
-			edits: one("case c.step.Effect == stint.Once || l.reserves(c) || c.intent.Child || c.intent.Asked != \"\":\n\t\t\tneed = true\n", "case c.step.Effect == stint.Once || l.reserves(c):\n"),
+			edits: one("c.intent.Asked != \"\":\n\t\t\tneed = true\n", "c.intent.Asked != \"\":\n"),
 			why:   "a crash in the middle of an effect leaves no trace of it, and it is done again",
 			red:   by("engine", "TestAnIntentIsDurableBeforeItsEffect"),
 		}, {
