@@ -63,8 +63,11 @@ type loopLine struct {
 	Attempt int
 	Epoch   int64
 	State   json.RawMessage
-	Inbox   []struct{ Text string }
-	Steps   []json.RawMessage
+	Inbox   []struct {
+		Text  string
+		Child struct{ Name, Outcome string }
+	}
+	Steps []json.RawMessage
 }
 
 type answer struct {
