@@ -10,7 +10,7 @@ func treeMutants() []mutant {
 			red:   by("engine", "TestACrashMakesOneChild"),
 		}, {
 			name: "tree-spawn-without-intent", file: "engine/loop.go",
-			edits: one("l.reserves(c) || c.intent.Child:", "l.reserves(c):"),
+			edits: one("|| c.intent.Child || c.intent.Asked", "|| c.intent.Asked"),
 			why:   "who ends the parent does not know that there is a child",
 			red:   by("engine", "TestAChildIsSpawnedAndWaitedFor"),
 		}, {
