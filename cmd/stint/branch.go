@@ -83,7 +83,7 @@ func (a *app) branch(ctx context.Context, address string, o *branchOptions) erro
 		return err
 	}
 	if o.dryRun {
-		return a.printPlan(&row, &plan, refused, &o.backOptions)
+		return a.printPlan(ctx, s, &row, &plan, refused, &o.backOptions)
 	}
 	if refused != nil {
 		return refused

@@ -18,6 +18,7 @@ import (
 	"github.com/stint-dev/stint/internal/jsonx"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
+	"github.com/stint-dev/stint/internal/worktree"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -251,7 +252,7 @@ func (a *app) goBack(ctx context.Context, address string, o backOptions) error {
 		return err
 	}
 	if o.dryRun {
-		return a.printPlan(&row, &plan, refused, &o)
+		return a.printPlan(ctx, s, &row, &plan, refused, &o)
 	}
 	if refused != nil && !row.Live {
 		return refused
@@ -296,13 +297,15 @@ func (o *backOptions) again(row *stint.Row, plan *journal.Plan, choice string) s
 }
 
 // printPlan prints what the order would do, and refuses as it would.
-func (a *app) printPlan(row *stint.Row, plan *journal.Plan, refused error, o *backOptions) error {
+func (a *app) printPlan(ctx context.Context, s *site, row *stint.Row, plan *journal.Plan, refused error, o *backOptions) error {
+	files := a.filesSince(ctx, s, row, plan.From)
 	switch {
 	case a.json:
 		doc := struct {
 			Schema string `json:"schema"`
 			*journal.Plan
-		}{"stint.plan/1", plan}
+			Files *worktree.Changes `json:"files"`
+		}{"stint.plan/1", plan, files}
 		if err := a.printJSON(doc); err != nil {
 			return err
 		}
@@ -313,7 +316,28 @@ func (a *app) printPlan(row *stint.Row, plan *journal.Plan, refused error, o *ba
 		if refused != nil {
 			choice = "skip | redo"
 		}
-		a.printf("%sNothing was changed. To do it: %s\n", planText(row, plan, o), o.again(row, plan, choice))
+		a.printf("%s%sNothing was changed. To do it: %s\n", planText(row, plan, o), planFiles(row, plan, files), o.again(row, plan, choice))
 	}
 	return refused
+}
+
+// filesSince are the files of a session that differ from those at the end of a loop; nil:
+// its agent has no workspace, or it is on another machine. A repository that is gone is no
+// reason to show no plan.
+func (a *app) filesSince(ctx context.Context, s *site, row *stint.Row, loop int) *worktree.Changes {
+	if s.server != nil {
+		return nil
+	}
+	r, err := a.repoOf(ctx, s, row)
+	if r == nil && err == nil {
+		return nil
+	}
+	var c worktree.Changes
+	if err == nil {
+		c, err = r.Since(ctx, row.Session.ID, -1, loop)
+	}
+	if err != nil {
+		return &worktree.Changes{Why: err.Error(), Files: []worktree.Change{}}
+	}
+	return &c
 }

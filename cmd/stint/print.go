@@ -10,6 +10,7 @@ import (
 	"github.com/stint-dev/stint/internal/compare"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
+	"github.com/stint-dev/stint/internal/worktree"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -169,6 +170,31 @@ func planText(row *stint.Row, p *journal.Plan, o *backOptions) string {
 		line("Resumes", "the next call of the model reads about %s tokens again", term.Grouped(t))
 	}
 	planAdvice(&b, row, p)
+	return b.String()
+}
+
+// planFiles is what becomes of the files that differ from those at the loop.
+func planFiles(row *stint.Row, p *journal.Plan, c *worktree.Changes) string {
+	var b strings.Builder
+	switch {
+	case c == nil:
+		return ""
+	case !c.Known:
+		planLine(&b, "Files", "nobody knows which differ: %s", term.Line(c.Why))
+	case len(c.Files) == 0:
+		planLine(&b, "Files", "none differ")
+	case p.Branch:
+		planLine(&b, "Files", "the branch begins without %s:", counted(len(c.Files), "change"))
+	default:
+		planLine(&b, "Files", "%s, kept on the branch of line %s/%d:", counted(len(c.Files), "change"), row.Short, p.Leaves.Line)
+	}
+	for i, f := range c.Files {
+		if i == shownChanges {
+			planLine(&b, "", "and %d more: stint workspace diff %s", len(c.Files)-i, row.Short)
+			break
+		}
+		planLine(&b, "", "%-8s %s", f.Kind, term.Line(f.Name))
+	}
 	return b.String()
 }
 

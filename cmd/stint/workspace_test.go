@@ -62,6 +62,7 @@ fi
 // The files of a session go back with it, and the checkout is not touched.
 func TestWorkspace(t *testing.T) {
 	d := apart(t)
+	d.plain()
 	d.fails(exitWaits, "", "run", "-q", "coder", "--name", "c-1")
 	d.fails(exitWaits, "", "send", "c-1", "more", "--run")
 	d.ok("send", "c-1", "more", "--run")
@@ -100,6 +101,17 @@ func TestWorkspace(t *testing.T) {
 			t.Errorf("stint %s, want %q:\n%s", c.args, c.want, got)
 		}
 	}
+	short := id[len(id)-4:]
+	for args, want := range map[string]string{
+		"restart c-1 --from 1":       "  Files     3 changes, kept on the branch of line " + short + "/1:\n            added    by hand\n            changed  notes\n            changed  seen\n",
+		"branch c-1 --from 2":        "  Files     the branch begins without 1 change:\n            added    by hand\n",
+		"rollback c-1 --to 1 --json": `"files":{"known":true,`,
+		"restart plain-1 --from 0":   "State",
+	} {
+		if got := d.ok(append(strings.Fields(args), "--dry-run")...); !strings.Contains(got, want) || strings.Contains(args, "plain") && strings.Contains(got, "Files") {
+			t.Errorf("stint %s, want %q:\n%s", args, want, got)
+		}
+	}
 	d.fails(exitNotFound, "there are no files of loop 9", "workspace", "diff", "c-1", "1", "9")
 	d.fails(exitRefused, "has not ended", "workspace", "rm", "c-1", "--all")
 	d.ok("workspace", "rm", "c-1")
@@ -117,14 +129,13 @@ func TestWorkspace(t *testing.T) {
 	if got := git(t, d.dir, "for-each-ref", "--format=%(refname)"); got != "refs/heads/main" {
 		t.Errorf("after rm --all: %s", got)
 	}
-	d.fails(exitNotFound, "has no workspace of its own", "workspace", "show", d.plain())
+	d.fails(exitNotFound, "has no workspace of its own", "workspace", "show", "plain-1")
 }
 
-// plain runs a session without a workspace.
-func (d *desk) plain() string {
+// plain runs a session without a workspace, plain-1.
+func (d *desk) plain() {
 	d.t.Helper()
 	d.ok("run", "-q", "--name", "plain-1", "--", "true")
-	return "plain-1"
 }
 
 type workspaceDoc struct {
