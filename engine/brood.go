@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -104,7 +105,8 @@ func (b *brood) idle() bool {
 	return b.busy == 0
 }
 
-// stirs reports whether one of those that wait has what it waits for, and will go on.
+// stirs reports whether one of those that wait has what it waits for, and will go on, or a
+// child that another runner drives, and may get it.
 func (b *brood) stirs(ctx context.Context) bool {
 	b.mu.Lock()
 	ids := make([]stint.ID, 0, len(b.waiting))
@@ -114,9 +116,19 @@ func (b *brood) stirs(ctx context.Context) bool {
 	busy := b.busy > 0
 	b.mu.Unlock()
 	for _, id := range ids {
-		busy = busy || b.e.woken(ctx, id)
+		busy = busy || b.e.woken(ctx, id) || b.elsewhere(ctx, id)
 	}
 	return busy
+}
+
+// elsewhere reports whether another runner drives a child of the session.
+func (b *brood) elsewhere(ctx context.Context, id stint.ID) bool {
+	row, err := b.e.store.Session(ctx, id)
+	if err != nil {
+		return false
+	}
+	rows, err := b.e.children(ctx, &row.Session)
+	return err == nil && slices.ContainsFunc(rows, func(r stint.Row) bool { return r.Live })
 }
 
 // end gives the children back, and obeys for them what the end of the session asks.

@@ -490,3 +490,30 @@ func TestRunDrivesTheChildren(t *testing.T) {
 		r.closes(e)
 	})
 }
+
+// TestRunWaitsForChildrenOfAnotherRunner: a run beside a server does not give up on a child
+// that the server has.
+func TestRunWaitsForChildrenOfAnotherRunner(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		child := agent("worker", func(context.Context, stint.Loop) (stint.Next, error) {
+			<-time.After(time.Minute)
+			return ends(`1`), nil
+		})
+		boss := agent("boss", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+			if l.Session().At.Loop == 1 {
+				_, err := spawn(ctx, l, stint.Child{Agent: "worker"})
+				<-time.After(time.Second)
+				return waitsForChild(), err
+			}
+			return ends(`2`), nil
+		})
+		n := r.serve(engine.Options{Agents: []engine.Agent{child}, Holder: "server"})
+		e := r.engine(engine.Options{Agents: []engine.Agent{boss}, Holder: "r1", Find: func(string) (engine.Agent, error) { return child, nil }})
+		s, err := e.RunNew(r.t.Context(), engine.Request{Agent: boss, Name: "boss"}, func(engine.Created) {})
+		if err != nil || s.Status != stint.Completed {
+			t.Errorf("%s (%s), %v", s.Status, s.Reason, err)
+		}
+		r.closes(e)
+		n.stop()
+	})
+}

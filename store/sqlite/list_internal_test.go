@@ -59,6 +59,8 @@ func TestListsUseAnIndex(t *testing.T) {
 		{"a trigger", stint.Filter{Trigger: "hook"}, "SEARCH s USING INDEX sessions_trigger (trigger=?)"},
 		{"a label", stint.Filter{Labels: map[string]string{"team": "a"}}, "SEARCH g USING PRIMARY KEY (key=? AND value=?)"},
 		{"two labels", stint.Filter{Labels: map[string]string{"team": "a", "env": "b"}}, "USING PRIMARY KEY (key=? AND value=? AND id=?)"},
+		{"a family", stint.Filter{Family: after}, "SEARCH s USING INDEX sessions_family (fid=?)"},
+		{"the open ones of a family", stint.Filter{Family: after, Open: true}, "SEARCH s USING INDEX sessions_family (fid=?)"},
 		{"a text", stint.Filter{Text: "x"}, "SCAN t USING COVERING INDEX sessions_text"},
 	} {
 		for _, page := range []stint.ID{{}, after} {
