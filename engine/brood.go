@@ -30,7 +30,10 @@ func (e *Engine) newBrood(ctx context.Context) *brood {
 }
 
 // run drives a child, unless another runner has it.
-func (b *brood) run(id stint.ID) {
+func (b *brood) run(id stint.ID) { b.follow(id, nil) }
+
+// follow drives a child, once the wait that it is in is over.
+func (b *brood) follow(id stint.ID, in *stint.Wait) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.driven[id] || b.ctx.Err() != nil {
@@ -39,8 +42,10 @@ func (b *brood) run(id stint.ID) {
 	b.driven[id] = true
 	b.busy++
 	b.wg.Go(func() {
-		if _, err := b.e.run(b.ctx, id, b); err != nil && stint.CodeOf(err) != stint.Conflict {
-			b.e.opt.Log.Warn("a child is given up", "session", id, "error", err)
+		if b.over(id, in) {
+			if _, err := b.e.run(b.ctx, id, b); err != nil && stint.CodeOf(err) != stint.Conflict {
+				b.e.opt.Log.Warn("a child is given up", "session", id, "error", err)
+			}
 		}
 		b.mu.Lock()
 		delete(b.driven, id)
@@ -58,11 +63,29 @@ func (b *brood) adopt(ctx context.Context, parent stint.ID) error {
 	}
 	rows, err := b.e.children(ctx, &row.Session)
 	for i := range rows {
-		if t, ok := rows[i].Session.Ready(); ok && t.IsZero() || rows[i].Unread > 0 {
-			b.run(rows[i].Session.ID)
+		s := &rows[i].Session
+		switch {
+		case s.Status == stint.Pending || rows[i].Unread > 0:
+			b.run(s.ID)
+		case s.Wait != nil && (s.Wait.For == stint.ForTime || s.Wait.For == stint.ForRetry || s.Wait.For == stint.ForChild):
+			b.follow(s.ID, s.Wait)
 		}
 	}
 	return err
+}
+
+// over waits until a wait that time or a child ends is over, and reports whether it is.
+func (b *brood) over(id stint.ID, in *stint.Wait) bool {
+	switch {
+	case in == nil:
+		return true
+	case in.For != stint.ForChild:
+		return b.e.waitUntil(b.ctx, id, in.Until)
+	}
+	if err := b.adopt(b.ctx, id); err != nil {
+		b.e.opt.Log.Warn("the children of a session are not driven here", "session", id, "error", err)
+	}
+	return b.wait(b.ctx, id)
 }
 
 // wait waits for a message that ends the session's wait for a child, and reports whether

@@ -517,3 +517,55 @@ func TestRunWaitsForChildrenOfAnotherRunner(t *testing.T) {
 		n.stop()
 	})
 }
+
+// TestRunGoesOnWithATree: the process that ran a tree dies; whoever runs its first session
+// again runs all that is left.
+func TestRunGoesOnWithATree(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		worker := agent("worker", func(_ context.Context, l stint.Loop) (stint.Next, error) {
+			if l.Session().At.Loop == 1 {
+				return stint.Next{Wait: &stint.Wait{For: stint.ForTime, Until: time.Now().Add(time.Hour)}}, nil
+			}
+			return ends(`1`), nil
+		})
+		boss := func(name, of string) engine.Agent {
+			return agent(name, func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+				if l.Session().At.Loop == 1 {
+					if _, err := spawn(ctx, l, stint.Child{Agent: of}); err != nil {
+						return stint.Next{}, err
+					}
+				}
+				if strings.Contains(inboxOf(l), "completed") {
+					return ends(`2`), nil
+				}
+				return waitsForChild(), nil
+			})
+		}
+		agents := []engine.Agent{boss("top", "middle"), boss("middle", "worker"), worker}
+		first := r.engine(engine.Options{Agents: agents, Holder: "r1"})
+		ctx, cancel := context.WithCancel(r.t.Context())
+		ran := make(chan struct{})
+		var id stint.ID
+		go func() {
+			defer close(ran)
+			_, _ = first.RunNew(ctx, engine.Request{Agent: agents[0], Name: "top"}, func(c engine.Created) { id = c.ID })
+		}()
+		<-time.After(time.Minute)
+		r.store.Kill("r1")
+		cancel()
+		<-ran
+		second := r.engine(engine.Options{Agents: agents, Holder: "r2"})
+		r.send(id, stint.Resume, journal.Command{})
+		s, err := second.Run(r.t.Context(), id)
+		if err != nil || s.Status != stint.Completed {
+			t.Errorf("%s (%s), %v", s.Status, s.Reason, err)
+		}
+		for _, s := range r.family(id) {
+			if s.Status != stint.Completed {
+				t.Errorf("%s is %s (%s)", s.Name, s.Status, s.Reason)
+			}
+		}
+		r.closes(second)
+		r.closes(first)
+	})
+}
