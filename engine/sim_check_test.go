@@ -33,6 +33,7 @@ func invariants() []invariant {
 		{"a message that was sent is in the inbox, or was taken or refused once", messagesAreKept},
 		{"a once step has its intent first, and was done once unless somebody said that it was not", onceIsOnce},
 		{"a state is what the loop before returned", statesAreReturned},
+		{"a branch begins where its parent was, and what it saw there is still there", branchesFit},
 		{"an attempt has a reason", attemptsHaveReasons},
 		{"a lease that ended without a release has a reason", leasesHaveReasons},
 		{"agents that do the same each time do not diverge", nobodyDiverges},
@@ -310,6 +311,29 @@ func (w *world) stateAt(e *stint.Entry, at visit, before, after stint.Hash) erro
 			return in(at.session, "entry %d completes a loop that did not end well", e.Seq)
 		case !ok && before != after:
 			return in(at.session, "entry %d changes the state, and the loop returned none", e.Seq)
+		}
+	}
+	return nil
+}
+
+// branchesFit compares what branches began with and what their parents had left there.
+func branchesFit(_ *world, v *view) error {
+	for _, id := range v.moved {
+		s := v.folds[id][1]
+		from := s.Parent
+		if !from.Branch {
+			continue
+		}
+		es := v.entries[from.Session]
+		if int(from.Seq) > len(es) || es[from.Seq-1].Hash != from.Hash {
+			return in(id, "entry %d of %s, behind which it branched off, is not there or is another one", from.Seq, from.Session)
+		}
+		then, err := journal.Fold(stint.Session{}, es[:from.Seq])
+		if err != nil {
+			return in(from.Session, "the fold: %v", err)
+		}
+		if then.Checkpoint.Sum != s.Checkpoint.Sum || then.Checkpoint.Size != s.Checkpoint.Size {
+			return in(id, "it began with another state than loop %d of %s left", from.Loop, from.Session)
 		}
 	}
 	return nil

@@ -21,6 +21,7 @@ type people struct {
 	engine *engine.Engine
 	port   *port
 	tools  int // command lines that were started
+	limbs  int // branches that were asked for
 }
 
 func (w *world) newPeople() (*people, error) {
@@ -141,11 +142,34 @@ func (p *people) meddle(id stint.ID) {
 		for range 2 + p.rng.IntN(3) {
 			p.send(id, p.any(s))
 		}
+	case p.rng.IntN(20) == 0:
+		p.branch(s)
 	default:
 		p.send(id, p.any(s))
 	}
 	if p.rng.IntN(4) == 0 {
 		p.settle(id)
+	}
+}
+
+// branch makes a session of a checkpoint of another, whatever that one is doing. It has a
+// script of its own.
+func (p *people) branch(s *stint.Session) {
+	p.limbs++
+	from, key := p.rng.IntN(s.Checkpoint.Loop+2), fmt.Sprintf("branch %d", p.limbs) // also a loop that is not there
+	b := engine.Branch{From: &from, Dedupe: key, Actor: "human:ana", Labels: map[string]string{"n": fmt.Sprint(10_000 + p.limbs)},
+		InDoubt: []journal.DoubtChoice{"", journal.AskDoubt, journal.SkipDoubt, journal.RedoDoubt}[p.rng.IntN(4)]}
+	if p.rng.IntN(2) == 0 {
+		b.Say = "another way"
+	}
+	for range 1 + p.rng.IntN(2) {
+		switch c, err := p.engine.Branch(p.w.ctx, s.ID, b); stint.CodeOf(err) {
+		case "":
+			p.w.born(key, c.ID)
+		case stint.NotFound, stint.Conflict, stint.Unavailable:
+		default:
+			p.w.broken(s.ID, "branch behind loop %d: %v", from, err)
+		}
 	}
 }
 

@@ -170,6 +170,10 @@ func detail(e *stint.Entry) []string {
 			out = append(out, "a large result")
 		}
 		return out
+	case stint.SessionCreated:
+		if d, _ := journal.Decode[journal.Created](e); d.Parent.Branch {
+			return []string{"a branch"}
+		}
 	case stint.MessageTaken:
 		d, _ := journal.Decode[journal.Taken](e)
 		return []string{"message " + string(d.Kind)}
@@ -185,7 +189,7 @@ func mustHappen() []string {
 		"step.requested", "step.failed", "message.refused", "limit.changed", "output.written",
 		"waits for message", "waits for time", "waits for retry", "waits for budget", "waits for doubt", "waits for operator",
 		"completed", "failed", "stopped", "canceled", "a brake", "a replayed loop", "lease died", "lease expired",
-		"verdict happened", "verdict not", "verdict unknown", "read", "idempotent", "once", "a group", "a large result",
+		"verdict happened", "verdict not", "verdict unknown", "read", "idempotent", "once", "a group", "a large result", "a branch",
 		"message prompt", "message pause", "message resume", "message interrupt", "message stop", "message kill",
 		"message restart", "message rollback", "message resolve", "message limit",
 	}
