@@ -50,6 +50,7 @@ type stepPlan struct {
 	definite bool // ends in a definite error, a read only at its first try
 	big      bool // the result lies outside the journal
 	stubborn bool // it does not look at its context
+	asks     bool // a person is asked first
 }
 
 // loopPlan is one loop.
@@ -221,6 +222,9 @@ func (s *script) do(ctx context.Context, l stint.Loop, p plan, n int, know stepI
 	steps := make([]stint.Step, len(p.members))
 	for i, sp := range p.members {
 		steps[i] = stint.Step{Name: sp.name, Kind: sp.kind, Effect: sp.effect, Input: input, Timeout: 30 * time.Second}
+		if sp.asks {
+			steps[i].Ask = "may it " + sp.name + "?"
+		}
 	}
 	at := place{session: l.Session().ID, line: l.Session().At.Line, loop: l.Session().At.Loop, step: n + 1}
 	if !p.group {
@@ -401,5 +405,6 @@ func planStep(r *rand.Rand) stepPlan {
 	if r.IntN(10) == 0 {
 		sp.fails, sp.after, sp.panics = 1+r.IntN(2), r.IntN(2) == 0, r.IntN(5) == 0
 	}
+	sp.asks = sp.kind != stint.Model && r.IntN(25) == 0
 	return sp
 }

@@ -31,6 +31,7 @@ func invariants() []invariant {
 		{"a journal verifies: gapless, chained, legal, one answer a position, and the row is its fold", journalsVerify},
 		{"what anybody was told is durable is in the journal", ackedAreThere},
 		{"a message that was sent is in the inbox, or was taken or refused once", messagesAreKept},
+		{"a decision that was sent is in the inbox, or was the one that counts", decisionsCount},
 		{"a once step has its intent first, and was done once unless somebody said that it was not", onceIsOnce},
 		{"a state is what the loop before returned", statesAreReturned},
 		{"a branch begins where its parent was, and what it saw there is still there", branchesFit},
@@ -237,6 +238,43 @@ func messagesAreKept(w *world, v *view) error {
 		for mid, m := range w.sent[id] {
 			if seen[mid] == 0 {
 				return in(id, "message %s (%s %s%s) was sent and is neither in the inbox nor in the journal", mid, m.Kind, m.Data, m.Body)
+			}
+		}
+	}
+	return nil
+}
+
+// decisionsCount: what a person was told is decided is so, unless the question had ended.
+func decisionsCount(w *world, v *view) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, sent := range w.decided {
+		found := map[string]bool{}
+		for i := range v.inbox[id] {
+			found[v.inbox[id][i].ID] = true
+		}
+		for i := range v.entries[id] {
+			switch e := &v.entries[id][i]; e.Kind {
+			case stint.ApprovalDecided:
+				d, err := journal.Decode[journal.ApprovalDecided](e)
+				if err != nil {
+					return in(id, "%v", err)
+				}
+				if want, ok := sent[d.Approval]; ok && e.Actor == "human:kim" && d.State != want {
+					return in(id, "entry %d says %s of entry %d, and %s was sent", e.Seq, d.State, d.Approval, want)
+				}
+				found[journal.Decision{Approval: d.Approval}.MessageID()] = true
+			case stint.MessageRefused:
+				d, err := journal.Decode[journal.Taken](e)
+				if err != nil {
+					return in(id, "%v", err)
+				}
+				found[d.ID] = true
+			}
+		}
+		for seq, state := range sent {
+			if !found[journal.Decision{Approval: seq}.MessageID()] {
+				return in(id, "the decision %s about entry %d is nowhere", state, seq)
 			}
 		}
 	}

@@ -132,6 +132,8 @@ func (p *people) meddle(id stint.ID) {
 	switch {
 	case s.Status == stint.Waiting && s.Wait.For == stint.ForDoubt && p.rng.IntN(3) > 0:
 		p.send(id, p.resolve(s))
+	case s.Status == stint.Waiting && s.Wait.For == stint.ForApproval && p.rng.IntN(4) > 0:
+		p.decide(s)
 	case s.Status == stint.Waiting && s.Wait.For == stint.ForMessage && p.rng.IntN(2) == 0:
 		p.send(id, p.prompt())
 	case s.Status == stint.Waiting && p.rng.IntN(2) == 0:
@@ -169,6 +171,45 @@ func (p *people) branch(s *stint.Session) {
 		case stint.NotFound, stint.Conflict, stint.Unavailable:
 		default:
 			p.w.broken(s.ID, "branch behind loop %d: %v", from, err)
+		}
+	}
+}
+
+// decide says yes or no to a question. Of two people who do the first is heard, and the
+// second is told so.
+func (p *people) decide(s *stint.Session) {
+	var open []stint.Approval
+	for _, a := range s.At.Approvals {
+		if a.State == stint.ApprovalOpen {
+			open = append(open, a)
+		}
+	}
+	if len(open) == 0 {
+		return
+	}
+	a := open[p.rng.IntN(len(open))]
+	say := func(state stint.ApprovalState) error {
+		d := journal.Decision{Approval: a.Seq, State: state, Nonce: ident.New().String()}
+		data, err := json.Marshal(d)
+		if err != nil {
+			panic(err) // a decision always marshals
+		}
+		return p.port.Send(p.w.ctx, s.ID, stint.Message{ID: d.MessageID(), Kind: stint.Decision, From: "human:kim", Data: data})
+	}
+	states := []stint.ApprovalState{stint.ApprovalApproved, stint.ApprovalApproved, stint.ApprovalDenied}
+	state := states[p.rng.IntN(len(states))]
+	if say(state) != nil {
+		return // it was decided meanwhile, or the answer was lost
+	}
+	p.w.mu.Lock()
+	if p.w.decided[s.ID] == nil {
+		p.w.decided[s.ID] = map[stint.Seq]stint.ApprovalState{}
+	}
+	p.w.decided[s.ID][a.Seq] = state
+	p.w.mu.Unlock()
+	if p.rng.IntN(3) == 0 {
+		if err := say(states[p.rng.IntN(len(states))]); err == nil {
+			p.w.broken(s.ID, "two decisions about entry %d were both taken", a.Seq)
 		}
 	}
 }

@@ -170,6 +170,9 @@ func detail(e *stint.Entry) []string {
 			out = append(out, "a large result")
 		}
 		return out
+	case stint.ApprovalDecided:
+		d, _ := journal.Decode[journal.ApprovalDecided](e)
+		return []string{"decision " + string(d.State)}
 	case stint.SessionCreated:
 		if d, _ := journal.Decode[journal.Created](e); d.Parent.Branch {
 			return []string{"a branch"}
@@ -190,6 +193,7 @@ func mustHappen() []string {
 		"waits for message", "waits for time", "waits for retry", "waits for budget", "waits for doubt", "waits for operator",
 		"completed", "failed", "stopped", "canceled", "a brake", "a replayed loop", "lease died", "lease expired",
 		"verdict happened", "verdict not", "verdict unknown", "read", "idempotent", "once", "a group", "a large result", "a branch",
+		"waits for approval", "decision approved", "decision denied", "decision canceled",
 		"message prompt", "message pause", "message resume", "message interrupt", "message stop", "message kill",
 		"message restart", "message rollback", "message resolve", "message limit",
 	}

@@ -63,15 +63,16 @@ type ledger struct {
 
 // told is what somebody may rely on.
 type told struct {
-	created map[string]stint.ID                   // by the key that deduplicates
-	sent    map[stint.ID]map[string]stint.Message // messages that Send took
-	acked   map[stint.ID]map[stint.Seq]stint.Hash // entries that a runner or an observer was told are durable
-	grants  map[stint.ID][]*grant                 // leases, in order of epoch
-	began   map[visit]stint.Hash                  // the state that a loop was given
-	gave    map[visit]stint.Hash                  // the state that a loop returned
-	kept    map[visit]bool                        // a loop returned none
-	order   []stint.ID                            // sessions as they were created
-	agent   map[stint.ID]string                   // of a session
+	created map[string]stint.ID                            // by the key that deduplicates
+	sent    map[stint.ID]map[string]stint.Message          // messages that Send took
+	decided map[stint.ID]map[stint.Seq]stint.ApprovalState // decisions that Send took, by the entry that asks
+	acked   map[stint.ID]map[stint.Seq]stint.Hash          // entries that a runner or an observer was told are durable
+	grants  map[stint.ID][]*grant                          // leases, in order of epoch
+	began   map[visit]stint.Hash                           // the state that a loop was given
+	gave    map[visit]stint.Hash                           // the state that a loop returned
+	kept    map[visit]bool                                 // a loop returned none
+	order   []stint.ID                                     // sessions as they were created
+	agent   map[stint.ID]string                            // of a session
 }
 
 // place is a position without its attempt: what one idempotency key stands for.
@@ -125,7 +126,7 @@ func newWorld(seed uint64, store stint.Store) *world {
 		told: told{
 			created: map[string]stint.ID{}, sent: map[stint.ID]map[string]stint.Message{}, acked: map[stint.ID]map[stint.Seq]stint.Hash{},
 			grants: map[stint.ID][]*grant{}, began: map[visit]stint.Hash{}, gave: map[visit]stint.Hash{}, kept: map[visit]bool{},
-			agent: map[stint.ID]string{},
+			agent: map[stint.ID]string{}, decided: map[stint.ID]map[stint.Seq]stint.ApprovalState{},
 		},
 	}
 }
