@@ -591,12 +591,3 @@ func (d *driver) told() {
 		d.e.opt.Log.Error("the observer panicked", "session", s.ID, "error", err)
 	}
 }
-
-// stopCondition asks the agent's stop condition.
-func (d *driver) stopCondition(s *stint.Session) (done bool, err error) {
-	err = shielded(func() error {
-		done, err = d.agent.Done(*s, d.state)
-		return err
-	})
-	return done, err
-}

@@ -138,3 +138,12 @@ func (d *driver) newState(state json.RawMessage) (journal.StateRef, []byte, erro
 	}
 	return journal.WriteState(s.Checkpoint, d.state, state, d.e.source(d.io, &s))
 }
+
+// stopCondition asks the agent's stop condition.
+func (d *driver) stopCondition(s *stint.Session) (done bool, err error) {
+	err = shielded(func() error {
+		done, err = d.agent.Done(*s, d.state)
+		return err
+	})
+	return done, err
+}

@@ -5,14 +5,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/faultpoint"
+	"github.com/stint-dev/stint/internal/past"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -21,38 +20,17 @@ var _ stint.Spawner = (*loop)(nil)
 // isChild reports whether a session with this parent was spawned, and did not branch off.
 func isChild(p *stint.Parent) bool { return !p.Session.IsZero() && !p.Branch }
 
-// spawning is the input of the step that begins a child.
-type spawning struct {
-	stint.Child
-
-	Input string `json:"input,omitempty"`
-}
-
-// spawned is its result.
-type spawned struct {
-	Session stint.ID `json:"session"`
-	Name    string   `json:"name"`
-}
-
 // Spawn implements [stint.Spawner].
 func (l *loop) Spawn(ctx context.Context, c stint.Child) (stint.ID, error) {
-	if !utf8.Valid(c.Input) {
-		return stint.ID{}, stint.Invalid.Errorf("spawn", "the input of the child is not UTF-8")
-	}
-	input, err := stint.Marshal(spawning{c, string(c.Input)})
+	s, err := past.SpawnStep(&c)
 	if err != nil {
 		return stint.ID{}, err
 	}
-	s := stint.Step{Name: "spawn " + c.Agent, Effect: stint.Idempotent, Input: input}
 	res, err := l.do(ctx, s, true, func(ctx context.Context, key string) (stint.Result, error) { return l.bear(ctx, c, key) })
 	if err != nil {
 		return stint.ID{}, err
 	}
-	var out spawned
-	if err := json.Unmarshal(res.Data, &out); err != nil {
-		return stint.ID{}, stint.Corrupt.Errorf("spawn", "the recorded result names no session: %v", err)
-	}
-	return out.Session, nil
+	return past.ChildOf(res.Data)
 }
 
 // bear creates the child, unless the step has begun it before. What can never be done is
@@ -111,7 +89,7 @@ func (l *loop) bear(ctx context.Context, c stint.Child, key string) (stint.Resul
 	if err != nil {
 		return stint.Result{}, err
 	}
-	data, err := stint.Marshal(spawned{lease.Session, row.Session.Name})
+	data, err := stint.Marshal(past.Spawned{Session: lease.Session, Name: row.Session.Name})
 	return stint.Result{Data: data}, err
 }
 

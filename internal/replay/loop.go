@@ -61,11 +61,28 @@ func (l *loop) Log(stream string, p []byte) {
 
 // Do implements [stint.Loop]; it never calls the function.
 func (l *loop) Do(ctx context.Context, s stint.Step, _ func(context.Context, string) (stint.Result, error)) (stint.Result, error) {
+	return l.do(ctx, s, false)
+}
+
+// Spawn implements [stint.Spawner]; it begins no session.
+func (l *loop) Spawn(ctx context.Context, c stint.Child) (stint.ID, error) {
+	s, err := past.SpawnStep(&c)
+	if err != nil {
+		return stint.ID{}, err
+	}
+	res, err := l.do(ctx, s, true)
+	if err != nil {
+		return stint.ID{}, err
+	}
+	return past.ChildOf(res.Data)
+}
+
+func (l *loop) do(ctx context.Context, s stint.Step, child bool) (stint.Result, error) {
 	if !l.busy.CompareAndSwap(false, true) {
 		return stint.Result{}, past.Overlapping(s.Name)
 	}
 	defer l.busy.Store(false)
-	res, own, err := l.prepare(ctx, s, l.step+1, 0)
+	res, own, err := l.prepare(ctx, s, l.step+1, 0, child)
 	if err != nil {
 		return stint.Result{}, err
 	}
@@ -85,7 +102,7 @@ func (l *loop) DoAll(ctx context.Context, steps []stint.Step, _ func(context.Con
 	out, errs := make([]stint.Result, len(steps)), make([]error, len(steps))
 	for i, s := range steps {
 		var err error
-		if out[i], errs[i], err = l.prepare(ctx, s, l.step+1, i+1); err != nil {
+		if out[i], errs[i], err = l.prepare(ctx, s, l.step+1, i+1, false); err != nil {
 			return nil, err
 		}
 	}
@@ -95,7 +112,7 @@ func (l *loop) DoAll(ctx context.Context, steps []stint.Step, _ func(context.Con
 
 // prepare answers a step from the journal: with its result, or with the error own that is
 // its result. err is that of a step that cannot be one, or parks the loop.
-func (l *loop) prepare(ctx context.Context, s stint.Step, step, sub int) (res stint.Result, own, err error) {
+func (l *loop) prepare(ctx context.Context, s stint.Step, step, sub int, child bool) (res stint.Result, own, err error) {
 	if l.diverged != nil || l.err != nil || ctx.Err() != nil {
 		return res, nil, stint.ErrParked
 	}
@@ -103,6 +120,7 @@ func (l *loop) prepare(ctx context.Context, s stint.Step, step, sub int) (res st
 		return res, nil, err
 	}
 	intent := past.Intent(&s)
+	intent.Child = child
 	was := l.steps.At(step, sub)
 	try := l.tried(step, sub)
 	switch {

@@ -173,7 +173,7 @@ func (t *tapes) message(e *stint.Entry) error {
 	if e.Seq == t.inputSeq {
 		return nil
 	}
-	if m.Kind != stint.Prompt {
+	if !m.Kind.Input() {
 		c.byOrder = c.byOrder || e.Seq > c.loop.End
 		return nil
 	}
