@@ -6,7 +6,7 @@ func hookMutants() []mutant {
 	return []mutant{
 		{
 			name: "hook-read-before-it-is-verified", file: "internal/hook/receive.go", quick: true,
-			edits: one("\tproof, err := h.def.verify(", "\tif _, err := h.def.parse(f, r.Body); err != nil {\n\t\treturn Verdict{}, err\n\t}\n\tproof, err := h.def.verify("),
+			edits: one("\tproof, err := h.def.verify(", "\tif _, err := h.parse(f, r.Body); err != nil {\n\t\treturn Verdict{}, err\n\t}\n\tproof, err := h.def.verify("),
 			why:   "whoever reaches the URL has our parsers read what he likes, and is told what they think of it",
 			red:   by(pkg, "TestVerifiedBeforeItIsRead"),
 		}, {
