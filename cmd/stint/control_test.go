@@ -242,7 +242,7 @@ echo '{"type":"result","id":1,"result":"yes","usage":{"output_tokens":70,"cost":
 		d.fails(exitInvalid, "an amount of dollars", "limit", "a-1", "--cost="+v)
 	}
 	d.fails(exitInvalid, "an amount of dollars", "start", "a", "--cost", "much")
-	d.fails(exitInvalid, "not below zero", "start", "a", "--tokens", "-1")
+	d.fails(exitInvalid, "a number above zero", "start", "a", "--tokens", "-1")
 	d.ok("start", "a", "--name", "a-2", "--cost", "1.50", "--tokens", "9")
 	if got := d.ok("show", "a-2", "--field", "limits.cost.max") + d.ok("show", "a-2", "--field", "limits.tokens.max"); got != "1.50\n9\n" {
 		t.Errorf("the limits of a session that was started with some are %q", got)

@@ -16,12 +16,18 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 	}
 	held := regexp.MustCompile("`([a-z/]+)`: ((?:Test\\w+(?:, )?)+)")
 	named, promises := 0, 0
+	numbers := map[string]bool{}
 	for line := range strings.Lines(string(page)) {
 		tests := held.FindAllStringSubmatch(line, -1)
 		if strings.HasPrefix(line, "| G") {
 			if promises++; tests == nil {
 				t.Errorf("a promise without a test: %.80s", line)
 			}
+			n, _, _ := strings.Cut(line[2:], " ")
+			if numbers[n] {
+				t.Errorf("two promises are called %s", n)
+			}
+			numbers[n] = true
 		}
 		for _, m := range tests {
 			for name := range strings.SplitSeq(m[2], ", ") {

@@ -328,16 +328,17 @@ func (a *app) filesSince(ctx context.Context, s *site, row *stint.Row, loop int)
 	if s.server != nil {
 		return nil
 	}
-	r, err := a.repoOf(ctx, s, row)
-	if r == nil && err == nil {
+	_, c, err := s.pinOf(ctx, row.Session.ID)
+	if err != nil || c.Workspace == nil { // a session of a program that uses the library has no such definition
 		return nil
 	}
-	var c worktree.Changes
+	var changes worktree.Changes
+	r, err := a.openWorkspace(ctx, &c)
 	if err == nil {
-		c, err = r.Since(ctx, row.Session.ID, -1, loop)
+		changes, err = r.Since(ctx, row.Session.ID, -1, loop)
 	}
 	if err != nil {
 		return &worktree.Changes{Why: err.Error(), Files: []worktree.Change{}}
 	}
-	return &c
+	return &changes
 }

@@ -38,15 +38,15 @@ and none removes it.`,
 
 // limitFlags are those that change limits.
 func limitFlags(f *pflag.FlagSet, l *control.Limits) {
-	f.StringVar(&l.Wall, "wall", "", "running time")
-	f.StringVar(&l.Idle, "idle", "", "running time without a sign of life")
-	f.StringVar(&l.Deadline, "deadline", "", "time from now, or an RFC 3339 time")
-	f.StringVar(&l.Loops, "loops", "", "loops in all")
-	f.StringVar(&l.Steps, "steps", "", "steps in all")
-	f.StringVar(&l.Tokens, "tokens", "", "tokens of models in all")
-	f.StringVar(&l.Cost, "cost", "", "US dollars in all")
-	f.StringVar(&l.Tools, "tool-calls", "", "calls of tools in all")
-	f.StringVar(&l.Children, "children", "", "sessions spawned below it in all")
+	f.StringVar(&l.Wall, "wall", "", "limit of running time, like 1h30m")
+	f.StringVar(&l.Idle, "idle", "", "limit of running time without a sign of life")
+	f.StringVar(&l.Deadline, "deadline", "", "stop at this time, or this long from now, whatever it does or waits for")
+	f.StringVar(&l.Loops, "loops", "", "limit of loops")
+	f.StringVar(&l.Steps, "steps", "", "limit of steps")
+	f.StringVar(&l.Tokens, "tokens", "", "limit of tokens of models, as the agent reports them")
+	f.StringVar(&l.Cost, "cost", "", "limit of US dollars, like 2.50, or none")
+	f.StringVar(&l.Tools, "tool-calls", "", "limit of calls of tools")
+	f.StringVar(&l.Children, "children", "", "limit of sessions spawned below it, at every level")
 	f.StringVar(&l.OnLimit, "on-limit", "", "what a used-up limit does: wait (for a person) or stop")
 }
 

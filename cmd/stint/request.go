@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"os/user"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,19 +20,12 @@ import (
 
 // requestOptions are the flags of the verbs that create a session.
 type requestOptions struct {
-	prompt   string
-	file     string
-	name     string
-	labels   []string
-	dedupe   string
-	wall     time.Duration
-	idle     time.Duration
-	deadline time.Duration
-	loops    int
-	steps    int
-	tokens   int64
-	cost     string
-	onLimit  string
+	prompt string
+	file   string
+	name   string
+	labels []string
+	dedupe string
+	bounds control.Limits
 }
 
 func (o *requestOptions) flags(f *pflag.FlagSet) {
@@ -42,14 +34,8 @@ func (o *requestOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.name, "name", "", "the session's name (default: the agent's and the day)")
 	f.StringArrayVarP(&o.labels, "label", "l", nil, "a label, `key=value`; repeatable")
 	f.StringVar(&o.dedupe, "dedupe", "", "a `key`: the same key again leads to the session that it made first")
-	f.DurationVar(&o.wall, "wall", 0, "limit of running time, like 1h30m")
-	f.DurationVar(&o.idle, "idle", 0, "limit of running time without a sign of life")
-	f.DurationVar(&o.deadline, "deadline", 0, "stop this long after the start, whatever it does or waits for")
-	f.IntVar(&o.loops, "loops", 0, "limit of loops")
-	f.IntVar(&o.steps, "steps", 0, "limit of steps")
-	f.Int64Var(&o.tokens, "tokens", 0, "limit of tokens of models, as the agent reports them")
-	f.StringVar(&o.cost, "cost", "", "limit of US dollars, like 2.50, or none (default: the agent's, and 5.00 for models with prices)")
-	f.StringVar(&o.onLimit, "on-limit", "", "what a used-up limit does: wait (for a person) or stop")
+	limitFlags(f, &o.bounds)
+	f.Lookup("cost").Usage += " (default: the agent's, and 5.00 for models with prices)"
 }
 
 // request makes a session's request of the flags; base is the agent's limits.
@@ -112,23 +98,8 @@ func (o *requestOptions) start(a *app, agent string) (client.Start, error) {
 	if err != nil {
 		return s, err
 	}
-	length := func(d time.Duration) string {
-		if d == 0 {
-			return ""
-		}
-		return d.String()
-	}
-	count := func(n int64) string {
-		if n == 0 {
-			return ""
-		}
-		return strconv.FormatInt(n, 10)
-	}
 	s.Prompt = string(input)
-	s.Limits = client.Limits{
-		Wall: length(o.wall), Idle: length(o.idle), Deadline: length(o.deadline), Loops: count(int64(o.loops)), Steps: count(int64(o.steps)),
-		Tokens: count(o.tokens), Cost: o.cost, OnLimit: o.onLimit,
-	}
+	s.Limits = client.Limits(o.bounds)
 	s.Labels, err = o.ownLabels()
 	return s, err
 }
@@ -139,43 +110,8 @@ func (o *requestOptions) limits(agent engine.Agent) (*stint.Limits, error) {
 	if agent.Limits != nil {
 		lim = agent.Limits(now)
 	}
-	for _, d := range []time.Duration{o.wall, o.idle, o.deadline} {
-		if d < 0 {
-			return nil, usage(fmt.Errorf("a limit of %v is below zero", d))
-		}
-	}
-	if o.loops < 0 || o.steps < 0 || o.tokens < 0 {
-		return nil, usage(fmt.Errorf("--loops, --steps and --tokens are not below zero"))
-	}
-	if o.cost != "" {
-		if err := (&control.Limits{Cost: o.cost}).Apply(&lim, now); err != nil {
-			return nil, usage(fmt.Errorf("--%w", err))
-		}
-	}
-	if o.wall > 0 {
-		lim.Wall = o.wall
-	}
-	if o.idle > 0 {
-		lim.Idle = o.idle
-	}
-	if o.deadline > 0 {
-		lim.Deadline = now.Add(o.deadline).UTC().Truncate(time.Microsecond)
-	}
-	if o.loops > 0 {
-		lim.Loops = o.loops
-	}
-	if o.steps > 0 {
-		lim.Steps = o.steps
-	}
-	if o.tokens > 0 {
-		lim.Tokens = o.tokens
-	}
-	switch o.onLimit {
-	case "":
-	case "wait", "stop":
-		lim.Stop = o.onLimit == "stop"
-	default:
-		return nil, usage(fmt.Errorf("--on-limit is wait or stop, not %q", o.onLimit))
+	if err := o.bounds.Apply(&lim, now); err != nil {
+		return nil, usage(fmt.Errorf("--%w", err))
 	}
 	return &lim, nil
 }

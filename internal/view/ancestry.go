@@ -42,10 +42,20 @@ func ancestry(ctx context.Context, r stint.Reader, s *stint.Session, most int) (
 // maxAncestors is how many sessions a page goes back for the loops before a branch.
 const maxAncestors = 100
 
-// before fills in what a branch has of those that it comes from: their loops, as far as
-// there is room for them, and what the first one was begun with.
+// before fills in who the parent is, and what a branch has of those that it comes from:
+// their loops, as far as there is room for them, and what the first one was begun with.
 func (out *Show) before(ctx context.Context, b bodies, row *stint.Row, all bool) error {
-	if !row.Session.Parent.Branch {
+	switch p := &row.Session.Parent; {
+	case p.Session.IsZero():
+		return nil
+	case !p.Branch:
+		parent, err := b.src.Session(ctx, p.Session)
+		switch {
+		case err == nil:
+			out.Parent.Name, out.Parent.Short = parent.Session.Name, parent.Short
+		case stint.CodeOf(err) != stint.NotFound: // brought here without it
+			return err
+		}
 		return nil
 	}
 	from, err := ancestry(ctx, b.src, &row.Session, maxAncestors)

@@ -116,8 +116,10 @@ type limitSet struct {
 	Deadline *time.Time         `json:"deadline"`
 	Loops    limit[int]         `json:"loops"`
 	Steps    limit[int]         `json:"steps"`
+	Tools    limit[int]         `json:"tool_calls"`
 	Tokens   limit[Big]         `json:"tokens"`
 	Cost     limit[stint.Money] `json:"cost"`
+	Children limit[int]         `json:"children"` // used: what it spawned itself; max: what is spawned below it, too
 	OnLimit  string             `json:"on_limit"` // wait, or stop
 }
 
@@ -250,11 +252,13 @@ func conditionOf(row *stint.Row) condition {
 func limitsOf(row *stint.Row, now time.Time) limitSet {
 	lim, t := row.Session.Limits, row.Session.Totals
 	out := limitSet{Deadline: whole(lim.Deadline), OnLimit: "wait",
-		Wall:   bound(running(row, now).Milliseconds(), lim.Wall.Milliseconds()),
-		Loops:  bound(t.Loops, lim.Loops),
-		Steps:  bound(t.Steps, lim.Steps),
-		Tokens: bound(Big(t.Usage.Tokens()), Big(lim.Tokens)),
-		Cost:   bound(t.Usage.Cost, lim.Cost),
+		Wall:     bound(running(row, now).Milliseconds(), lim.Wall.Milliseconds()),
+		Loops:    bound(t.Loops, lim.Loops),
+		Steps:    bound(t.Steps, lim.Steps),
+		Tools:    bound(t.Tools, lim.ToolCalls),
+		Tokens:   bound(Big(t.Usage.Tokens()), Big(lim.Tokens)),
+		Cost:     bound(t.Usage.Cost, lim.Cost),
+		Children: bound(t.Children, lim.Children),
 	}
 	if lim.Idle > 0 {
 		ms := lim.Idle.Milliseconds()

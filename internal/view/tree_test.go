@@ -60,18 +60,30 @@ func TestTree(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden(t, "tree.txt", b.Bytes())
-		show, err := view.NewShow(t.Context(), w.store, &row, view.ShowOptions{Line: -1}, now())
+		page := func(row stint.Row) string {
+			t.Helper()
+			show, err := view.NewShow(t.Context(), w.store, &row, view.ShowOptions{Line: -1}, now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b bytes.Buffer
+			if err := view.WriteShow(&b, term.Style{}, &row, &show, now()); err != nil {
+				t.Fatal(err)
+			}
+			return b.String()
+		}
+		text := page(row)
+		for _, want := range []string{"2 child sessions", "triage-1129.worker-1 (m5c2) waiting:child", "triage-1129.1 (jgq0) pending"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the page does not say %q:\n%s", want, text)
+			}
+		}
+		child, err := w.store.Session(t.Context(), tree.Items[1].ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.Reset()
-		if err := view.WriteShow(&b, term.Style{}, &row, &show, now()); err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []string{"2 child sessions", "triage-1129.worker-1 (m5c2) waiting:child", "triage-1129.1 (jgq0) pending"} {
-			if !strings.Contains(b.String(), want) {
-				t.Errorf("the page does not say %q:\n%s", want, b.String())
-			}
+		if want := "a child of triage-1129 (" + row.Short + ")"; !strings.Contains(page(child), want) {
+			t.Errorf("the page of a child does not say %q:\n%s", want, page(child))
 		}
 	})
 }
