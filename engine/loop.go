@@ -94,8 +94,10 @@ func (l *loop) Log(stream string, p []byte) {
 // maxOutputEntry is the most output that one entry carries.
 const maxOutputEntry = 64 << 10
 
+// at is a position in the loop. What is still said when the loop is over, from a goroutine
+// that it left behind, is of that loop too, and then refused.
 func (l *loop) at(step, sub int) stint.Position {
-	p := l.d.place
+	p := l.start.At
 	return stint.Position{Line: p.Line, Loop: p.Loop, Attempt: p.Attempt, Step: step, Sub: sub}
 }
 
