@@ -65,15 +65,11 @@ when it comes to it: --dry-run lists it.`,
 }
 
 func (a *app) branch(ctx context.Context, address string, o *branchOptions) error {
-	s, err := a.reachFor(ctx, o.run)
+	s, row, _, err := a.atSession(ctx, address, o.run)
 	if err != nil {
 		return err
 	}
 	defer s.store.Close()
-	row, _, err := view.Find(ctx, s.store, address, time.Now())
-	if err != nil {
-		return err
-	}
 	if err := o.apply(ctx, a, s, &row); err != nil {
 		return err
 	}

@@ -188,15 +188,11 @@ then say what you found:
 
 // resolve finds the step and sends the verdict.
 func (a *app) resolve(ctx context.Context, address string, o order) error {
-	s, err := a.reachFor(ctx, o.run)
+	s, row, place, err := a.atSession(ctx, address, o.run)
 	if err != nil {
 		return err
 	}
 	defer s.store.Close()
-	row, place, err := view.Find(ctx, s.store, address, time.Now())
-	if err != nil {
-		return err
-	}
 	if err := a.desk(s).Resolve(ctx, &row, place, a.said(o)); err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/jsonx"
 	"github.com/stint-dev/stint/internal/term"
-	"github.com/stint-dev/stint/internal/view"
 	"github.com/stint-dev/stint/internal/worktree"
 	"github.com/stint-dev/stint/journal"
 )
@@ -231,15 +229,11 @@ rollback; what they did outside is listed and cannot be undone.`,
 
 // goBack restarts a session, or rolls it back.
 func (a *app) goBack(ctx context.Context, address string, o backOptions) error {
-	s, err := a.reachFor(ctx, o.run)
+	s, row, _, err := a.atSession(ctx, address, o.run)
 	if err != nil {
 		return err
 	}
 	defer s.store.Close()
-	row, _, err := view.Find(ctx, s.store, address, time.Now())
-	if err != nil {
-		return err
-	}
 	if err := o.apply(ctx, a, s, &row); err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/control"
-	"github.com/stint-dev/stint/internal/view"
 )
 
 // limitOptions are the flags of stint limit; empty ones leave a limit as it is.
@@ -51,15 +50,11 @@ func limitFlags(f *pflag.FlagSet, l *control.Limits) {
 }
 
 func (a *app) limit(ctx context.Context, address string, o limitOptions) error {
-	s, err := a.reachFor(ctx, o.run)
+	s, row, _, err := a.atSession(ctx, address, o.run)
 	if err != nil {
 		return err
 	}
 	defer s.store.Close()
-	row, _, err := view.Find(ctx, s.store, address, time.Now())
-	if err != nil {
-		return err
-	}
 	lim := row.Session.Limits
 	if err := o.limits.Apply(&lim, time.Now()); err != nil {
 		return usage(fmt.Errorf("--%w", err))

@@ -14,6 +14,7 @@ import (
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/control"
+	"github.com/stint-dev/stint/internal/view"
 	"github.com/stint-dev/stint/store/mem"
 	"github.com/stint-dev/stint/store/sqlite"
 )
@@ -65,6 +66,20 @@ func (a *app) reachFor(ctx context.Context, run bool) (*site, error) {
 		return nil, err
 	}
 	return a.reach(ctx, false)
+}
+
+// atSession finds the session that an order is for, as reachFor does the store, which the
+// caller closes.
+func (a *app) atSession(ctx context.Context, address string, run bool) (*site, stint.Row, view.Place, error) {
+	s, err := a.reachFor(ctx, run)
+	if err != nil {
+		return nil, stint.Row{}, view.Place{}, err
+	}
+	row, place, err := view.Find(ctx, s.store, address, time.Now())
+	if err != nil {
+		_ = s.store.Close()
+	}
+	return s, row, place, err
 }
 
 // open opens the store for a command that needs the file itself; where a server was chosen
