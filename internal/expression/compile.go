@@ -271,12 +271,12 @@ func (l *Language) explain(src string, err error) *Fault {
 	case strings.Contains(f.Text, "mismatched types"):
 		f.Hint = "compare numbers with numbers and texts with texts"
 	}
-	f.Text = clip(f.Text, 160)
+	f.Text = Clip(f.Text, 160)
 	return f
 }
 
-// clip shortens a text of a message.
-func clip(s string, n int) string {
+// Clip shortens a text of a message to n characters, of one line.
+func Clip(s string, n int) string {
 	r := []rune(strings.Map(func(r rune) rune {
 		if r < ' ' {
 			return ' '

@@ -46,7 +46,7 @@ func Compile(d Definition) (*Hook, error) {
 	c.choices()
 	c.expressions()
 	if len(c.faults) > 0 {
-		return nil, &stint.Error{Code: stint.Invalid, Op: "hook " + clip(d.Name, 64), Err: c.faults,
+		return nil, &stint.Error{Code: stint.Invalid, Op: "hook " + expression.Clip(d.Name, 64), Err: c.faults,
 			Hint: "stint agent validate checks the file again"}
 	}
 	return c.hook, nil
@@ -98,7 +98,7 @@ func (c *compiler) scheme() {
 	}
 	if !slices.Contains(Schemes(), d.Scheme) {
 		c.fail("scheme", "scheme: none has to be said; then whoever reaches the URL begins sessions",
-			"expected one of %s, found %q", strings.Join(words, ", "), clip(string(d.Scheme), 40))
+			"expected one of %s, found %q", strings.Join(words, ", "), expression.Clip(string(d.Scheme), 40))
 		return
 	}
 	switch n := len(d.Secrets); {
@@ -198,7 +198,7 @@ func (c *compiler) expressions() {
 	label := regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$`)
 	for _, name := range slices.Sorted(maps.Keys(d.Labels)) {
 		if !label.MatchString(name) {
-			c.fail("labels", "a label has 1 to 63 letters, digits, '.', '_', '-' and '/'", "there can be no label %q", clip(name, 40))
+			c.fail("labels", "a label has 1 to 63 letters, digits, '.', '_', '-' and '/'", "there can be no label %q", expression.Clip(name, 40))
 			continue
 		}
 		var t template

@@ -3,7 +3,6 @@ package hook
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/expr-lang/expr/types"
 
@@ -68,18 +67,4 @@ func written(m *expression.Meter, field string, v any) (string, error) {
 		return "", tooMuch(field)
 	}
 	return "", refuse(unprocessable, "write a text or something that JSON has", "%s has a value that cannot be written", field)
-}
-
-// clip shortens a text of a message.
-func clip(s string, n int) string {
-	r := []rune(strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return ' '
-		}
-		return r
-	}, s))
-	if len(r) <= n {
-		return string(r)
-	}
-	return string(r[:n-1]) + "…"
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/expression"
 )
 
 // Sign returns the headers of Standard Webhooks for a body that is sent out: webhook-id,
@@ -21,7 +22,7 @@ func Sign(secret, id string, at time.Time, body []byte) (map[string]string, erro
 	}
 	odd := func(r rune) bool { return r <= ' ' || r > '~' || r == '.' }
 	if id == "" || len(id) > maxText || strings.ContainsFunc(id, odd) || at.Unix() < 0 {
-		e := stint.Invalid.Errorf("sign", "the id %q or the time cannot be signed", clip(id, 64))
+		e := stint.Invalid.Errorf("sign", "the id %q or the time cannot be signed", expression.Clip(id, 64))
 		e.Hint = "an id has letters, digits and _"
 		return nil, e
 	}
