@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,8 +51,14 @@ func (p *played) told() string {
 	return strings.Join(all, " ")
 }
 
-// recorded are the entries of the system journal that say a thing.
-func (o *office) recorded(what string) (all []journal.Recorded) {
+// note is an entry of the system journal.
+type note struct {
+	journal.Recorded
+	by stint.Actor
+}
+
+// recorded are the entries of the system journal that say one of some things.
+func (o *office) recorded(what ...string) (all []note) {
 	o.Helper()
 	id, err := engine.SystemJournal(o.Context(), o.store)
 	if err != nil {
@@ -66,8 +73,8 @@ func (o *office) recorded(what string) (all []journal.Recorded) {
 		if err != nil {
 			o.Fatal(err)
 		}
-		if d.What == what {
-			all = append(all, d)
+		if slices.Contains(what, d.What) {
+			all = append(all, note{d, es[i].Actor})
 		}
 	}
 	return all

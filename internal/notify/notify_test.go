@@ -15,7 +15,6 @@ import (
 	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/endpoint"
 	"github.com/stint-dev/stint/internal/notify"
-	"github.com/stint-dev/stint/journal"
 	"github.com/stint-dev/stint/store/mem"
 )
 
@@ -292,25 +291,12 @@ func TestPaused(t *testing.T) {
 // notes are what the system journal says of the pauses of endpoints.
 func (o *office) notes() (all []string) {
 	o.Helper()
-	id, err := engine.SystemJournal(o.Context(), o.store)
-	if err != nil {
-		o.Fatal(err)
-	}
-	es, err := o.store.Entries(o.Context(), stint.Range{Session: id, Kinds: []stint.Kind{stint.SystemRecorded}})
-	if err != nil {
-		o.Fatal(err)
-	}
-	for i := range es {
-		d, err := journal.Decode[journal.Recorded](&es[i])
-		if err != nil {
-			o.Fatal(err)
+	for _, n := range o.recorded("notify.paused", "notify.resumed") {
+		text := n.What + " " + n.Name
+		if n.What == "notify.resumed" {
+			text += " by " + string(n.by) + ": " + n.Reason
 		}
-		switch d.What {
-		case "notify.paused":
-			all = append(all, d.What+" "+d.Name)
-		case "notify.resumed":
-			all = append(all, d.What+" "+d.Name+" by "+string(es[i].Actor)+": "+d.Reason)
-		}
+		all = append(all, text)
 	}
 	return all
 }
