@@ -114,3 +114,54 @@ func TestInterruptedTurn(t *testing.T) {
 		})
 	}
 }
+
+// TestInterruptedEffect: a step that is done again under its key is done with the same input,
+// so a loop whose first step was canceled in the middle of its effect, or whose runner died
+// there, hears no more than before.
+func TestInterruptedEffect(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		t.Run(fmt.Sprintf("dies=%v", dies), func(t *testing.T) { inBubble(t, func(r *rig) { interruptedEffect(r, dies) }) })
+	}
+}
+
+func interruptedEffect(r *rig, dies bool) {
+	inputs := map[string][]string{}
+	a := agent("post", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+		if l.Session().At.Loop > 1 {
+			return stint.Next{End: &stint.End{}}, nil
+		}
+		input, err := stint.Marshal(len(l.Inbox()))
+		if err != nil {
+			return stint.Next{}, err
+		}
+		_, err = l.Do(ctx, stint.Step{Name: "post", Effect: stint.Idempotent, Input: input}, func(ctx context.Context, key string) (stint.Result, error) {
+			inputs[key] = append(inputs[key], string(input))
+			if len(inputs[key]) == 1 {
+				<-ctx.Done()
+			}
+			return stint.Result{}, ctx.Err()
+		})
+		return stint.Next{}, err
+	})
+	n := r.serve(engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
+	id := r.start(n.Engine, a, "go")
+	<-time.After(time.Minute)
+	if dies {
+		r.store.Kill("r1")
+	}
+	r.send(id, stint.Interrupt, journal.Command{})
+	if dies {
+		n = r.serve(engine.Options{Agents: []engine.Agent{a}, Holder: "r2"})
+	}
+	<-time.After(time.Minute)
+	r.message(id, stint.Message{Kind: stint.Prompt, Body: []byte("stop")})
+	<-time.After(time.Minute)
+	r.settles(id, stint.Completed)
+	n.stop()
+	for key, all := range inputs {
+		if len(all) != 2 || all[0] != all[1] {
+			r.t.Errorf("under %s it was done with the inputs %q\n%s", key, all, r.journal(id))
+		}
+	}
+	r.verifies(id)
+}
