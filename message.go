@@ -22,6 +22,7 @@ const (
 	Kill      MessageKind = "kill"      // end as canceled at once
 	Restart   MessageKind = "restart"   // begin again from a checkpoint
 	Rollback  MessageKind = "rollback"  // go back to a checkpoint and wait for the operator
+	BranchOff MessageKind = "branch"    // a new session at a checkpoint: of one that somebody has to be asked about first
 	Resolve   MessageKind = "resolve"   // settle a step in doubt
 	SetLimit  MessageKind = "limit"     // replace limits
 	ChildEnd  MessageKind = "child"     // a child session ended; its parent's next loop gets it in the inbox

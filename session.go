@@ -144,7 +144,8 @@ type Place struct {
 	Error    string      `json:"error,omitempty"`    // the newest error since then, one line
 
 	// Approvals are the questions that steps of the open loop asked and whose steps have
-	// no outcome yet, in the order of their asking.
+	// no outcome yet, and those about orders that nobody has decided, in the order of
+	// their asking.
 	Approvals []Approval `json:"approvals,omitempty"`
 }
 
@@ -194,7 +195,8 @@ type Totals struct {
 
 // Ready is from when on a runner may claim the session without a message: now for
 // a pending one (the zero time), for a waiting one the time that ends its wait or
-// its deadline, whichever is first, and ok false for anything else.
+// its deadline, whichever is first, for each the time at which a question about an order
+// expires, and ok false for anything else.
 func (s *Session) Ready() (t time.Time, ok bool) {
 	switch s.Status {
 	case Pending, Running:
@@ -204,25 +206,35 @@ func (s *Session) Ready() (t time.Time, ok bool) {
 		if s.Wait != nil && !s.Wait.Until.IsZero() && (t.IsZero() || s.Wait.Until.Before(t)) {
 			t = s.Wait.Until
 		}
-		return t, !t.IsZero()
 	}
-	return time.Time{}, false
+	for i := range s.At.Approvals { // a question about an order ends in any status
+		if a := &s.At.Approvals[i]; a.OfOrder() && !a.Until.IsZero() && (t.IsZero() || a.Until.Before(t)) {
+			t = a.Until
+		}
+	}
+	return t, !t.IsZero()
+}
+
+// asksOfOrder reports whether a decision about an order is open.
+func (s *Session) asksOfOrder() bool {
+	return slices.ContainsFunc(s.At.Approvals, func(a Approval) bool { return a.OfOrder() })
 }
 
 // WokenBy reports whether a message of kind k makes the session claimable:
-// always for control, and for the kinds that its wait names.
+// always for control, for a decision that an order waits for, and for the kinds that its
+// wait names.
 func (s *Session) WokenBy(k MessageKind) bool {
-	if k.Control() || s.Status != Waiting {
+	if k.Control() || s.Status != Waiting || k == Decision && s.asksOfOrder() {
 		return true
 	}
 	return s.Wait != nil && slices.Contains(s.Wait.Wakes, k)
 }
 
 // Accepts tells whether a message of kind k may be sent to the session now: an
-// ended session takes nothing but a restart or a rollback. The error is a
-// [Conflict] with the way out as its hint.
+// ended session takes nothing but a restart, a rollback or a branch, and the decision
+// about one of them. The error is a [Conflict] with the way out as its hint.
 func (s *Session) Accepts(k MessageKind) error {
-	if !s.Status.Ended() || k == Restart || k == Rollback {
+	if !s.Status.Ended() || k == Restart || k == Rollback || k == BranchOff || k == Decision && s.asksOfOrder() {
 		return nil
 	}
 	return &Error{Code: Conflict, Op: "send", Session: s.ID,

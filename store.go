@@ -219,6 +219,7 @@ type Filter struct {
 	Family   ID
 	Trigger  string // its kind; the system journal, of kind system, is selected by that alone
 	Labels   map[string]string
+	Asking   bool      // a question to a person is on its row, of a step or about an order
 	Text     string    // part of the name or the agent's name; ASCII letters match in either case
 	Since    time.Time // created at or after
 	Before   time.Time // created before

@@ -70,6 +70,11 @@ func (c *Client) begin(ctx context.Context, path string, body any, key string) (
 	if err != nil {
 		return out, err
 	}
+	if status == http.StatusAccepted {
+		e := stint.Limit.Errorf("", "it waits for a decision: the policy of its agent has others agree to it first")
+		e.Hint = "stint approvals  shows what is asked"
+		return out, e
+	}
 	if err := json.Unmarshal(b, &out); err != nil || out.ID.IsZero() {
 		return out, c.away(errors.New("its answer names no session"))
 	}
@@ -93,7 +98,8 @@ type Branch struct {
 
 // Branch begins a session behind a loop of another one and returns once it is durable; a
 // runner of the server takes it up. A loop that was not completed is [stint.NotFound], steps
-// in doubt without a choice are [stint.Conflict].
+// in doubt without a choice are [stint.Conflict]; [stint.Limit] says that it is recorded, and
+// made once those agree whom the policy of its agent names.
 func (c *Client) Branch(ctx context.Context, parent stint.ID, b Branch) (Started, error) {
 	return c.begin(ctx, "/v1/sessions/"+parent.String()+"/branch", b, b.Key)
 }

@@ -94,7 +94,7 @@ func (l *loop) edited(c *call, input json.RawMessage, blob stint.BlobRef) error 
 // question is the question about the step at pos; nil: there is none.
 func (l *loop) question(pos stint.Position) *stint.Approval {
 	for _, a := range l.d.w.session().At.Approvals {
-		if a.Step.Step == pos.Step && a.Step.Sub == pos.Sub {
+		if a.Step.Step == pos.Step && a.Step.Sub == pos.Sub { // steps count from 1: it is of no order
 			return &a
 		}
 	}
@@ -149,7 +149,7 @@ func (l *loop) questions() *parking {
 	n := 0
 	for i := range s.At.Approvals {
 		a := &s.At.Approvals[i]
-		if a.State != stint.ApprovalOpen {
+		if a.State != stint.ApprovalOpen || a.OfOrder() {
 			continue
 		}
 		if n++; n == 1 {
@@ -221,10 +221,19 @@ func (l *loop) goOn(c *call, a *stint.Approval) error {
 	return l.heed(c, a)
 }
 
-// decisions acts on the decisions that have come, and on no other message.
+// decisions acts on the decisions that have come and that do not end the loop, and on no
+// other message.
 func (d *driver) decisions() error {
+	return d.obeyThose(func(m *stint.Message) bool {
+		a, _ := d.ofOrder(m)
+		return m.Kind == stint.Decision && a == nil || d.aside(m)
+	})
+}
+
+// obeyThose acts on the messages that are wanted, none of which stops the session.
+func (d *driver) obeyThose(wanted func(*stint.Message) bool) error {
 	for {
-		m, ok := d.next(func(k stint.MessageKind) bool { return k == stint.Decision })
+		m, ok := d.nextOf(wanted)
 		if !ok {
 			return nil
 		}
@@ -235,7 +244,7 @@ func (d *driver) decisions() error {
 		case why != "":
 			err = d.refuse(m, why)
 		default:
-			err = d.decide(&s, m)
+			err = d.obey(&s, m)
 		}
 		if err != nil {
 			return err
@@ -269,6 +278,8 @@ func (d *driver) decide(s *stint.Session, m stint.Message) error {
 		return err
 	case why != "":
 		return d.refuse(m, why)
+	case a.OfOrder() && (c.State == stint.ApprovalDenied || v.yeses >= a.Quorum):
+		return d.decideOrder(s, m, &c, a)
 	}
 	if err := d.take(m, ""); err != nil {
 		return err
@@ -386,11 +397,15 @@ func (d *driver) void(a *stint.Approval, state stint.ApprovalState, why string) 
 	return d.end(a, stint.ByEngine, journal.ApprovalDecided{Approval: a.Seq, State: state, Note: why}, nil)
 }
 
-// voidAll takes back what is open when the loop is left.
-func (d *driver) voidAll(state stint.ApprovalState, why string) error {
+// Which questions are taken back.
+func ofSteps(a *stint.Approval) bool { return !a.OfOrder() }
+func ofAll(*stint.Approval) bool     { return true }
+
+// voidAll takes back what is open of those questions when the loop, or the line, is left.
+func (d *driver) voidAll(of func(*stint.Approval) bool, state stint.ApprovalState, why string) error {
 	s := d.w.session()
 	for i := range s.At.Approvals {
-		if a := &s.At.Approvals[i]; a.State == stint.ApprovalOpen {
+		if a := &s.At.Approvals[i]; a.State == stint.ApprovalOpen && of(a) {
 			if err := d.void(a, state, why); err != nil {
 				return err
 			}

@@ -38,6 +38,11 @@ type Branch struct {
 // becomes of them, [stint.Invalid] for what a session cannot begin with, and those of
 // [Engine.Start].
 func (e *Engine) Branch(ctx context.Context, parent stint.ID, b Branch) (Created, error) {
+	return e.branch(ctx, parent, b, false)
+}
+
+// branch is Branch; still: whoever calls holds the session, and no loop of it runs.
+func (e *Engine) branch(ctx context.Context, parent stint.ID, b Branch, still bool) (Created, error) {
 	row, err := e.store.Session(ctx, parent)
 	if err != nil {
 		return Created{}, err
@@ -63,7 +68,7 @@ func (e *Engine) Branch(ctx context.Context, parent stint.ID, b Branch) (Created
 		return Created{}, err
 	}
 	c.Parent = stint.Parent{Session: s.ID, Seq: end.Seq, Hash: end.Hash, Branch: true, Loop: loop, Reason: clip(firstLine(b.Reason), maxQuestion)}
-	if !row.Live {
+	if !row.Live || still {
 		if c.Skipped, err = e.skipped(ctx, s, loop, b.InDoubt); err != nil {
 			return Created{}, err
 		}

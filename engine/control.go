@@ -35,6 +35,9 @@ func (d *driver) deliver(ms []stint.Message) {
 			continue
 		}
 		d.inbox = append(d.inbox, m)
+		if m.Kind == stint.Decision || m.Kind.Control() && command(m).Ask != nil {
+			d.orders.Store(true)
+		}
 		if m.Kind == stint.Stop && !d.timed {
 			d.timed = true // what takes longer than its grace is canceled
 			time.AfterFunc(d.grace, func() { d.stopAgent(errStop) })
@@ -96,6 +99,9 @@ func (d *driver) boundary() *parking {
 		return d.over
 	}
 	for i := range d.inbox {
+		if a, yes := d.ofOrder(&d.inbox[i]); yes && a.Name != string(stint.BranchOff) {
+			return &parking{again: true}
+		}
 		if p := stops(&d.inbox[i]); p != nil && !(p.again && d.futile(&d.inbox[i])) {
 			return p
 		}
@@ -111,6 +117,9 @@ func (d *driver) boundary() *parking {
 // the loop, and [driver.control] then does the rest.
 func stops(m *stint.Message) *parking {
 	c := command(*m)
+	if c.Ask != nil {
+		return nil // somebody decides first
+	}
 	switch m.Kind {
 	case stint.Stop, stint.Kill:
 		return &parking{by: m, end: &stint.End{Outcome: stint.Canceled, Reason: canceled(m, c)}}
@@ -167,8 +176,7 @@ func (d *driver) control() error {
 // unfit is why m cannot be obeyed as things stand, whatever it asks in particular;
 // empty: it can.
 func (d *driver) unfit(s *stint.Session, m stint.Message) (string, error) {
-	back := m.Kind == stint.Restart || m.Kind == stint.Rollback
-	if s.Status.Ended() && !back {
+	if s.Status.Ended() && s.Accepts(m.Kind) != nil {
 		return "the session has ended (" + string(s.Status) + ")", nil
 	}
 	if err := m.Check(); err != nil {
@@ -201,6 +209,9 @@ func (d *driver) unfit(s *stint.Session, m stint.Message) (string, error) {
 // obey does what a message asks that does not stop the session.
 func (d *driver) obey(s *stint.Session, m stint.Message) error {
 	c := command(m)
+	if c.Ask != nil {
+		return d.askOrder(s, m, c)
+	}
 	switch m.Kind {
 	case stint.Resume:
 		return d.resume(s, m, c)

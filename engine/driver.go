@@ -58,6 +58,7 @@ type signals struct {
 	seen     map[string]bool // ids of those taken in this drive
 	draining bool
 	drained  chan struct{} // closed with draining
+	orders   atomic.Bool   // what is about orders that wait for a decision may be in the inbox
 	news     chan struct{} // gets a value, if it has none, when messages are delivered
 	timed    bool          // a stop's grace runs
 	hastened bool          // a kill was sent on ahead
@@ -447,7 +448,7 @@ func (d *driver) complete(l *loop, next stint.Next, ref journal.StateRef, body [
 	faultpoint.Hit(faultpoint.AtCheckpoint)
 	data := journal.LoopCompleted{Rollup: l.roll, MS: time.Since(l.begun).Milliseconds(), State: ref, Headline: clip(next.Headline, 200)}
 	pos := l.at(0, 0)
-	if err := d.voidAll(stint.ApprovalInvalidated, "the loop ended without its step"); err != nil {
+	if err := d.voidAll(ofSteps, stint.ApprovalInvalidated, "the loop ended without its step"); err != nil {
 		return nil, err
 	}
 	if _, err := d.w.add(journal.Draft{Kind: stint.LoopCompleted, Pos: pos, Data: data, Body: body}); err != nil {
@@ -550,7 +551,7 @@ func (d *driver) record(p *parking) error {
 	case p.drain:
 		return nil
 	case p.end != nil:
-		if err := d.voidAll(stint.ApprovalCanceled, "the session ended"); err != nil {
+		if err := d.voidAll(ofSteps, stint.ApprovalCanceled, "the session ended"); err != nil {
 			return err
 		}
 		draft.Kind, draft.Data = stint.SessionEnded, endData(p)
@@ -558,7 +559,7 @@ func (d *driver) record(p *parking) error {
 		faultpoint.Hit(faultpoint.AtClose)
 	default:
 		if p.by != nil && p.by.Kind == stint.Interrupt {
-			if err := d.voidAll(stint.ApprovalCanceled, "the turn was interrupted"); err != nil {
+			if err := d.voidAll(ofSteps, stint.ApprovalCanceled, "the turn was interrupted"); err != nil {
 				return err
 			}
 		}

@@ -57,37 +57,8 @@ func (d *driver) refusal(s *stint.Session, c journal.Command) string {
 
 // goBack restarts the session, or rolls it back.
 func (d *driver) goBack(s *stint.Session, m stint.Message, c journal.Command) error {
-	if why := d.refusal(s, c); why != "" {
-		return d.refuse(m, why)
-	}
-	if c.From == nil && m.Kind == stint.Restart && c.State == nil {
-		return d.restartHere(s, m, c)
-	}
-	from := s.Checkpoint.Loop
-	if c.From != nil {
-		from = *c.From
-	}
-	if err := d.w.sync(); err != nil { // the journal is read: it must have what this drive made
-		return err
-	}
-	cp, err := d.e.checkpointAt(d.io, s, from)
-	if errors.Is(err, stint.NotFound) {
-		return d.refuse(m, errors.Unwrap(err).Error())
-	}
-	if err != nil {
-		return err
-	}
-	data := journal.LineStarted{From: from, Checkpoint: cp, Reason: c.Reason, Plan: c.Plan, Park: m.Kind == stint.Rollback}
-	next := d.agent
-	if c.Agent != nil {
-		data.Agent, data.Config = c.Agent, c.Config
-		if d.agent.Loop != nil { // whoever only settles a session runs no loop of it
-			if next, err = d.e.agentOf(*c.Agent, func() (json.RawMessage, error) { return c.Config, nil }); err != nil {
-				return d.refuse(m, "the agent cannot be begun: "+plain(err))
-			}
-		}
-	}
-	switch why, err := d.leaveDoubts(s, c, &data); {
+	b, why, err := d.wayBack(s, m, c)
+	switch {
 	case err != nil:
 		return err
 	case why != "":
@@ -96,43 +67,92 @@ func (d *driver) goBack(s *stint.Session, m stint.Message, c journal.Command) er
 	if err := d.take(m, ""); err != nil {
 		return err
 	}
+	return d.goes(s, b)
+}
+
+// wayBack is a restart or a rollback that was found to be possible.
+type wayBack struct {
+	m    stint.Message // that ordered it
+	c    journal.Command
+	here bool // it stays on its line, from the newest checkpoint
+	data journal.LineStarted
+	next Agent
+
+	cause stint.Seq // the decision that it follows from; 0: there was none to ask
+}
+
+// wayBack looks whether the session can go back as m says, or says why it cannot. It
+// records nothing.
+func (d *driver) wayBack(s *stint.Session, m stint.Message, c journal.Command) (b wayBack, why string, err error) {
+	b = wayBack{m: m, c: c, next: d.agent, here: c.From == nil && m.Kind == stint.Restart && c.State == nil}
+	if why := d.refusal(s, c); why != "" || b.here {
+		return b, why, nil
+	}
+	from := s.Checkpoint.Loop
+	if c.From != nil {
+		from = *c.From
+	}
+	if err := d.w.sync(); err != nil { // the journal is read: it must have what this drive made
+		return b, "", err
+	}
+	cp, err := d.e.checkpointAt(d.io, s, from)
+	if errors.Is(err, stint.NotFound) {
+		return b, errors.Unwrap(err).Error(), nil
+	}
+	if err != nil {
+		return b, "", err
+	}
+	b.data = journal.LineStarted{From: from, Checkpoint: cp, Reason: c.Reason, Plan: c.Plan, Park: m.Kind == stint.Rollback}
+	if c.Agent != nil {
+		b.data.Agent, b.data.Config = c.Agent, c.Config
+		if d.agent.Loop != nil { // whoever only settles a session runs no loop of it
+			if b.next, err = d.e.agentOf(*c.Agent, func() (json.RawMessage, error) { return c.Config, nil }); err != nil {
+				return b, "the agent cannot be begun: " + plain(err), nil
+			}
+		}
+	}
+	why, err = d.leaveDoubts(s, c, &b.data)
+	return b, why, err
+}
+
+// goes takes the session back. What orders it has been taken.
+func (d *driver) goes(s *stint.Session, b wayBack) error {
+	if b.here {
+		return d.restartHere(s, b)
+	}
 	var body []byte
-	if c.State != nil {
-		data.State, body, err = journal.WriteState(stint.Checkpoint{}, nil, c.State, nil)
-		if err != nil {
+	if b.c.State != nil {
+		var err error
+		if b.data.State, body, err = journal.WriteState(stint.Checkpoint{}, nil, b.c.State, nil); err != nil {
 			return err
 		}
 	}
-	pos := stint.Position{Loop: from}
-	if err := d.voidAll(stint.ApprovalCanceled, "the session went back to an earlier loop"); err != nil {
+	if err := d.voidAll(ofAll, stint.ApprovalCanceled, "the session went back to an earlier loop"); err != nil {
 		return err
 	}
-	if _, err := d.w.add(journal.Draft{Kind: stint.LineStarted, Pos: pos, Actor: m.From, Data: data, Body: body}); err != nil {
+	if _, err := d.w.add(journal.Draft{Kind: stint.LineStarted, Pos: stint.Position{Loop: b.data.From}, Actor: b.m.From, Cause: b.cause, Data: b.data, Body: body}); err != nil {
 		return err
 	}
-	if r, ok := d.agent.Loop.(releaser); ok && data.Agent != nil {
+	if r, ok := d.agent.Loop.(releaser); ok && b.data.Agent != nil {
 		r.Release(d.lease.Session) // the one before keeps no process for it
 	}
-	d.agent = next
-	if d.skips = []skip{}; data.InDoubt == journal.SkipDoubt {
-		d.skips = toSkip(data.Doubts)
+	d.agent = b.next
+	if d.skips = []skip{}; b.data.InDoubt == journal.SkipDoubt {
+		d.skips = toSkip(b.data.Doubts)
 	}
-	if err := d.say(m, c); err != nil {
+	if err := d.say(b.m, b.c); err != nil {
 		return err
 	}
-	return d.afterMove(c)
+	return d.afterMove(b.c)
 }
 
 // restartHere goes on from the newest checkpoint, on the same line: the loop that
 // was open begins again with its finished steps answered.
-func (d *driver) restartHere(s *stint.Session, m stint.Message, c journal.Command) error {
-	if err := d.take(m, ""); err != nil {
+func (d *driver) restartHere(s *stint.Session, b wayBack) error {
+	if err := d.say(b.m, b.c); err != nil || s.Status == stint.Pending {
 		return err
 	}
-	if err := d.say(m, c); err != nil || s.Status == stint.Pending {
-		return err
-	}
-	_, err := d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: d.here(), Actor: m.From, Data: journal.Resumed{Why: "restart", Reason: c.Reason}})
+	_, err := d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: d.here(), Actor: b.m.From, Cause: b.cause, Data: journal.Resumed{Why: "restart", Reason: b.c.Reason}})
 	return err
 }
 

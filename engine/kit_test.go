@@ -265,7 +265,7 @@ func brief(e stint.Entry) string {
 	if err := json.Unmarshal(e.Data, &m); err != nil {
 		return "  " + err.Error()
 	}
-	for _, k := range []string{"ms", "family", "agent", "trigger", "limits", "id", "at", "since", "until", "state", "checkpoint", "ran_ns"} {
+	for _, k := range []string{"ms", "family", "agent", "trigger", "limits", "id", "at", "since", "until", "state", "checkpoint", "ran_ns", "order", "branches"} {
 		if k != "state" || e.Kind != stint.ApprovalDecided {
 			delete(m, k)
 		}

@@ -172,6 +172,9 @@ func (l *loop) prepare(s stint.Step, at place) (*call, error) {
 	if l.park != nil {
 		return nil, stint.ErrParked
 	}
+	if err := l.d.heedOrders(); err != nil {
+		return nil, l.refused(err)
+	}
 	if err := past.Check(&s); err != nil {
 		return nil, err
 	}

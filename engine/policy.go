@@ -99,16 +99,13 @@ func (d *driver) asked(a *stint.Approval) (*policy.Verdict, *journal.ApprovalReq
 // session, if that is what it says.
 func (d *driver) expire() (p *parking, err error) {
 	s := d.w.session()
-	if s.Status.Ended() || !s.At.Open {
-		return nil, nil
-	}
 	now, woken := faultpoint.Now(), false
 	for i := range s.At.Approvals {
 		a := &s.At.Approvals[i]
 		if a.State != stint.ApprovalOpen || a.Until.IsZero() || now.Before(a.Until) {
 			continue
 		}
-		woken = true
+		woken = woken || !a.OfOrder()
 		v, _, err := d.asked(a)
 		if err != nil {
 			return nil, err
@@ -136,11 +133,11 @@ func (d *driver) expire() (p *parking, err error) {
 	return nil, err
 }
 
-// nextExpiry is when the first open question expires; open says that there is one.
+// nextExpiry is when the first open question about a step expires; open says that there is one.
 func nextExpiry(s *stint.Session) (until time.Time, open bool) {
 	for i := range s.At.Approvals {
 		a := &s.At.Approvals[i]
-		if a.State != stint.ApprovalOpen {
+		if a.State != stint.ApprovalOpen || a.OfOrder() {
 			continue
 		}
 		open = true
@@ -179,7 +176,7 @@ func (d *driver) late(a *stint.Approval, v *policy.Verdict) (*parking, error) {
 	if err := d.end(a, stint.ByPolicy, journal.ApprovalDecided{Approval: a.Seq, State: stint.ApprovalExpired, Note: "nobody decided in time"}, nil); err != nil {
 		return nil, err
 	}
-	if what == policy.ExpireStop {
+	if what == policy.ExpireStop && !a.OfOrder() {
 		return &parking{end: &stint.End{Outcome: stint.Stopped, Reason: "approval: nobody decided in time about " + clip(a.Text, maxAsked)}}, nil
 	}
 	return nil, nil

@@ -200,6 +200,12 @@ func allowed(s *stint.Session, e *stint.Entry) error {
 	case stint.LineStarted:
 		return nil
 	}
+	if e.Pos.Step == 0 { // questions about orders: in any status
+		switch e.Kind {
+		case stint.ApprovalRequested, stint.ApprovalChanged, stint.ApprovalDecided:
+			return nil
+		}
+	}
 	if s.Status.Ended() {
 		return illegal(s, e, "the session has ended (%s)", s.Status)
 	}
@@ -355,7 +361,7 @@ func resumed(s *stint.Session, d Resumed) {
 
 func ended(s *stint.Session, e *stint.Entry, d Ended) {
 	pause(s, e.At, d.Ran)
-	s.At.Parked, s.At.Approvals = false, nil
+	s.At.Parked, s.At.Approvals = false, ofOrders(s.At.Approvals)
 	s.Status, s.Reason, s.Wait, s.Ended = d.Outcome, d.Reason, nil, e.At
 }
 
@@ -431,7 +437,7 @@ func loopCompleted(s *stint.Session, e *stint.Entry, d LoopCompleted) {
 	pause(s, e.At, d.Ran)
 	s.Totals.Loops++
 	s.Checkpoint = d.checkpoint(e, s.Checkpoint)
-	s.At = stint.Place{Line: s.At.Line, Loop: s.At.Loop, Attempt: s.At.Attempt, LoopSeq: s.At.Said}
+	s.At = stint.Place{Line: s.At.Line, Loop: s.At.Loop, Attempt: s.At.Attempt, LoopSeq: s.At.Said, Approvals: ofOrders(s.At.Approvals)}
 }
 
 func loopFailed(s *stint.Session, e *stint.Entry, d LoopFailed) {

@@ -19,9 +19,10 @@ func questioned(s *stint.Session, e *stint.Entry, d any) error {
 	return nil
 }
 
-// approvalRequested adds an open question. At one step there is one at a time.
+// approvalRequested adds an open question. At one step there is one at a time; about
+// orders, which have no step, there may be several.
 func approvalRequested(s *stint.Session, e *stint.Entry, d ApprovalRequested) error {
-	if i := asked(s, e.Pos); i >= 0 {
+	if i := asked(s, e.Pos); i >= 0 && e.Pos.Step > 0 {
 		return illegal(s, e, "step %s was asked about in entry %d", e.Pos, s.At.Approvals[i].Seq)
 	}
 	list := s.At.Approvals
@@ -40,6 +41,9 @@ func approvalDecided(s *stint.Session, e *stint.Entry, d ApprovalDecided) error 
 		return illegal(s, e, "entry %d is no question of the open loop, or its step has its outcome", d.Approval)
 	}
 	a := s.At.Approvals[i]
+	if a.OfOrder() != (e.Pos.Step == 0) {
+		return illegal(s, e, "question %d is not about what stands at %s", a.Seq, e.Pos)
+	}
 	void := false
 	switch d.State {
 	case stint.ApprovalApproved, stint.ApprovalDenied, stint.ApprovalExpired:
@@ -65,7 +69,9 @@ func approvalDecided(s *stint.Session, e *stint.Entry, d ApprovalDecided) error 
 			a.Edited = d.Edited
 		}
 		a.State, a.By, a.At, a.Note, a.Decided = d.State, e.Actor, e.At, d.Note, e.Seq
-		list[i] = a
+		if list[i] = a; a.OfOrder() { // what came of it is in the same batch
+			list = slices.Delete(list, i, i+1)
+		}
 	}
 	s.At.Approvals = orNil(list)
 	return nil
@@ -91,6 +97,8 @@ func approvalChanged(s *stint.Session, e *stint.Entry, d ApprovalChanged) error 
 	}
 	a := s.At.Approvals[i]
 	switch {
+	case a.OfOrder() != (e.Pos.Step == 0):
+		return illegal(s, e, "question %d is not about what stands at %s", a.Seq, e.Pos)
 	case !d.Yes && d.Edited != "":
 		return illegal(s, e, "only a yes changes the input")
 	case !d.Yes:
@@ -134,6 +142,11 @@ func settled(s *stint.Session, pos stint.Position) {
 // asked is the index of the question of the step at pos; -1: there is none.
 func asked(s *stint.Session, pos stint.Position) int {
 	return slices.IndexFunc(s.At.Approvals, func(a stint.Approval) bool { return a.Step.Step == pos.Step && a.Step.Sub == pos.Sub })
+}
+
+// ofOrders are those of the questions that outlive a loop.
+func ofOrders(all []stint.Approval) []stint.Approval {
+	return orNil(slices.DeleteFunc(slices.Clone(all), func(a stint.Approval) bool { return !a.OfOrder() }))
 }
 
 func orNil(list []stint.Approval) []stint.Approval {

@@ -134,7 +134,9 @@ func (r StepRequested) given() StepRequested {
 	return r
 }
 
-// ApprovalRequested is the data of approval.requested. The body is the step's input.
+// ApprovalRequested is the data of approval.requested. The body is the step's input, or
+// where the question is about an order, its [Command]; then Name is the verb, the position
+// names no step, and the actor of the entry is who gave the order.
 type ApprovalRequested struct {
 	StepRequested
 	Text   string          `json:"text"`
@@ -147,6 +149,7 @@ type ApprovalRequested struct {
 	Until     time.Time       `json:"until,omitzero"`
 	Editable  bool            `json:"editable,omitempty"`
 	Policy    json.RawMessage `json:"policy,omitempty"`
+	Order     string          `json:"order,omitempty"` // id of the message that gave the order
 }
 
 // ApprovalChanged is the data of approval.changed: what became of a question that stays open.
@@ -170,6 +173,8 @@ type ApprovalDecided struct {
 	// Edited is the short hash of the input that takes the place of the one that was asked
 	// about, if the person changed it; the body is that input.
 	Edited string `json:"edited,omitempty"`
+	// Branches are the sessions that a yes to a branch made.
+	Branches []stint.ID `json:"branches,omitempty"`
 }
 
 // Decision is the Data of a decision message. Its Body is the answer, where one was asked
@@ -336,6 +341,12 @@ type Command struct {
 	// InDoubt says, of a restart from an earlier loop and of a rollback, what becomes
 	// of the steps in doubt that they leave behind.
 	InDoubt DoubtChoice `json:"in_doubt,omitempty"`
+	// Ask has a restart, a rollback or a branch asked about instead of done: whoever it
+	// names decides. What a branch begins with besides is in Name, Labels, Limits and Key.
+	Ask    *ApprovalRequested `json:"ask,omitempty"`
+	Name   string             `json:"name,omitempty"`
+	Labels map[string]string  `json:"labels,omitempty"`
+	Key    string             `json:"key,omitempty"` // as in engine.Branch: Dedupe
 }
 
 // DoubtChoice is what a person chooses for steps in doubt that a new line leaves

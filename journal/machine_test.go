@@ -3,6 +3,7 @@ package journal_test
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,11 +66,14 @@ func drawDraft(t *rapid.T, c *chain) journal.Draft {
 	switch {
 	case c.s.Head == 0 && rapid.IntRange(0, 9).Draw(t, "first") > 0:
 		kind = stint.SessionCreated
-	case c.s.At.Open && rapid.IntRange(0, 9).Draw(t, "a question") == 0:
+	case c.s.Head > 0 && rapid.IntRange(0, 9).Draw(t, "a question") == 0:
 		kind = rapid.SampledFrom([]stint.Kind{stint.ApprovalRequested, stint.ApprovalDecided, stint.ApprovalChanged}).Draw(t, "of it")
 	}
 	d := journal.Draft{Kind: kind, Pos: drawPos(t, c, kind), Actor: stint.Actor(rapid.SampledFrom([]string{"", "agent", "human:kim"}).Draw(t, "actor"))}
 	d.Data = drawData(t, c, kind)
+	if i := slices.IndexFunc(c.s.At.Approvals, func(a stint.Approval) bool { return a.Seq == about(d.Data) }); i >= 0 && rapid.IntRange(0, 9).Draw(t, "where it was asked") > 0 {
+		d.Pos.Step, d.Pos.Sub = c.s.At.Approvals[i].Step.Step, c.s.At.Approvals[i].Step.Sub
+	}
 	switch data := d.Data.(type) {
 	case journal.LoopCompleted:
 		data.State, d.Body = drawState(t, c)
@@ -223,6 +227,17 @@ func drawData(t *rapid.T, c *chain, kind stint.Kind) any {
 		return journal.Output{Stream: "stdout"}
 	}
 	return nil
+}
+
+// about is the question that data is about; 0: none.
+func about(data any) stint.Seq {
+	switch d := data.(type) {
+	case journal.ApprovalDecided:
+		return d.Approval
+	case journal.ApprovalChanged:
+		return d.Approval
+	}
+	return 0
 }
 
 // drawApproval is data about a question.

@@ -13,12 +13,17 @@ type question struct {
 	over     bool // nothing more is to be said or done about it
 }
 
-// questions looks back over what was asked since the loop began, and keeps what is not
-// over.
+// questions looks back over what was asked since the loop began, and about orders since the
+// line began, and keeps what is not over.
 func (m *model) questions() (list []question) {
-	for _, f := range m.facts[1+m.last(stint.LoopCompleted, stint.LineStarted, stint.SessionEnded):] {
+	began := 1 + m.last(stint.LoopCompleted, stint.LineStarted, stint.SessionEnded)
+	for i := 1 + m.last(stint.LineStarted); i < len(m.facts); i++ {
+		f := m.facts[i]
 		switch d := f.data.(type) {
 		case journal.ApprovalRequested:
+			if i < began && f.pos.Step > 0 {
+				continue
+			}
 			list = append(list, question{approval: stint.Approval{Seq: f.seq, Step: f.pos, Name: d.Name, Effect: d.Effect, Input: d.Input,
 				Text: d.Text, Why: d.Why, Answer: len(d.Schema) > 0, State: "open", Since: f.at, Until: d.Until, Approvers: d.Approvers, Quorum: d.Quorum}})
 		case journal.ApprovalChanged:
@@ -34,7 +39,7 @@ func (m *model) questions() (list []question) {
 					if d.Edited != "" {
 						a.Edited = d.Edited
 					}
-					list[i].over = d.State == "canceled" || d.State == "invalidated"
+					list[i].over = d.State == "canceled" || d.State == "invalidated" || a.Step.Step == 0
 				}
 			}
 		case journal.StepDone:
@@ -63,10 +68,13 @@ func (m *model) changed(a *stint.Approval, d journal.ApprovalChanged, by stint.A
 	}
 }
 
-func (m *model) mayDecide(d journal.ApprovalDecided, by stint.Actor) bool {
+func (m *model) mayDecide(d journal.ApprovalDecided, pos stint.Position, by stint.Actor) bool {
 	for _, q := range m.questions() {
 		if q.approval.Seq != d.Approval {
 			continue
+		}
+		if (q.approval.Step.Step == 0) != (pos.Step == 0) {
+			return false
 		}
 		switch d.State {
 		case "canceled", "invalidated":
@@ -86,9 +94,9 @@ func (m *model) mayDecide(d journal.ApprovalDecided, by stint.Actor) bool {
 	return false
 }
 
-func (m *model) mayChange(d journal.ApprovalChanged, by stint.Actor) bool {
+func (m *model) mayChange(d journal.ApprovalChanged, pos stint.Position, by stint.Actor) bool {
 	for _, q := range m.questions() {
-		if q.approval.Seq == d.Approval && q.approval.State == "open" {
+		if q.approval.Seq == d.Approval && q.approval.State == "open" && (q.approval.Step.Step == 0) == (pos.Step == 0) {
 			again := slices.Contains(q.approval.Yes, by) && (d.Edited == "" || d.Edited == q.approval.Edited)
 			return !(d.Yes && again) && (d.Yes || d.Edited == "")
 		}

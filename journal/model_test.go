@@ -191,9 +191,9 @@ func (m *model) legal(kind stint.Kind, pos stint.Position, epoch int64, actor st
 	case stint.StepResolved:
 		return !status.Ended() && inLoop
 	case stint.ApprovalDecided:
-		return !status.Ended() && inLoop && m.mayDecide(data.(journal.ApprovalDecided), actor)
+		return (pos.Step == 0 || !status.Ended() && inLoop) && m.mayDecide(data.(journal.ApprovalDecided), pos, actor)
 	case stint.ApprovalChanged:
-		return !status.Ended() && inLoop && m.mayChange(data.(journal.ApprovalChanged), actor)
+		return (pos.Step == 0 || !status.Ended() && inLoop) && m.mayChange(data.(journal.ApprovalChanged), pos, actor)
 	case stint.SessionWaiting:
 		return status == stint.Pending
 	case stint.LoopStarted:
@@ -207,6 +207,9 @@ func (m *model) legal(kind stint.Kind, pos stint.Position, epoch int64, actor st
 		runs := epoch == before && !m.runningSince().IsZero()
 		return status == stint.Pending && !runs && pos.Loop == m.done()+1 && pos.Attempt == want && pos.Step == 0
 	case stint.StepRequested, stint.StepCompleted, stint.StepFailed, stint.ApprovalRequested:
+		if pos.Step == 0 && kind == stint.ApprovalRequested {
+			return true
+		}
 		if pos.Step < 1 || !m.mayStep(kind, pos, data) {
 			return false
 		}

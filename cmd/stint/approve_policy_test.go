@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/control"
+	"github.com/stint-dev/stint/internal/view"
 )
 
 // TestPolicyOfAModel: a file's policy decides which calls of a model are asked about, two
@@ -131,8 +133,8 @@ agents:
 const payer = `: {kind: llm, model: script/pay.json, tools: [{exec: {name: pay, command: [sh, pay.sh], args: {type: object, properties: {amount: {type: integer}}}}}]}
 `
 
-// TestGatedVerbs: what a policy asks about of a verb is done by whom it names, and by nobody
-// else; over a server by the roles of the token.
+// TestGatedVerbs: what a policy asks about of a verb is done at once by whom it names; what
+// anybody else orders waits until those agree, and changes nothing before.
 func TestGatedVerbs(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -140,19 +142,90 @@ func TestGatedVerbs(t *testing.T) {
 	d.put("stint.yaml", `policy:
   - {name: no-way-back, verb: rollback, do: deny, message: what was posted stays posted}
   - {name: branches, verb: [branch, agent], do: ask, approvers: "user:kim"}
-  - {name: far-back, verb: restart, when: "(args.from ?? 99) < 2", do: ask, approvers: "user:kim"}
+  - {name: far-back, verb: restart, when: "(args.from ?? 99) < 2", do: ask, approvers: admin, quorum: 2}
 agents:
   a: {kind: exec, command: [sh, agent.sh]}
 `)
 	d.ok("run", "-q", "a", "--name", "a-1")
 	d.refuses(
 		refuse(exitDenied, "the policy's rule no-way-back: what was posted stays posted", "", "rollback", "a-1", "--to", "1"),
-		refuse(exitDenied, "the policy's rule branches: it is for user:kim", "ask one of them", "branch", "a-1"),
-		refuse(exitDenied, "the policy's rule far-back: it is for user:kim", "", "restart", "a-1", "--from", "1"),
-		refuse(exitDenied, "the policy's rule branches: it is for user:kim", "", "restart", "a-1", "--from", "2", "--agent", "a"),
+		refuse(exitDenied, "want different people asked about it", "ask somebody", "restart", "a-1", "--from", "1", "--agent", "a"),
 	)
-	if code, out, talk := d.stint("branch", "a-1", "--dry-run"); code != exitDenied || !strings.Contains(out, "Plan: branch") {
-		t.Errorf("a plan that would be refused: exit status %d\n%s%s", code, out, talk)
+	d.says(exitWaits, "stays as it is until user:kim decides: the policy's rule branches", "branch", "a-1", "--name", "twig")
+	d.says(exitWaits, "stays as it is until 2 of admin decide: the policy's rule far-back", "restart", "a-1", "--from", "1")
+	d.says(exitWaits, "stays as it is until user:kim decides", "restart", "a-1", "--from", "2", "--agent", "a")
+	if out := d.ok("branch", "a-1", "--dry-run"); !strings.Contains(out, "Asks      user:kim decides: the policy's rule branches") {
+		t.Errorf("a plan that others decide about:\n%s", out)
 	}
-	d.ok("restart", "a-1", "--from", "2")
+	if out := d.ok("restart", "a-1", "--from", "1", "--dry-run", "--json"); !strings.Contains(out, `"asks":{"rule":"far-back","approvers":["admin"],"quorum":2}`) {
+		t.Errorf("the same as JSON:\n%s", out)
+	}
+	out := d.ok("approvals")
+	for _, want := range []string{"order", "branch behind loop 3, asked for by human:", "restart behind loop 1", "with the agent a as it is now", "0 of 2 have said yes"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the questions do not say %q:\n%s", want, out)
+		}
+	}
+	if out := d.ok("show", "a-1"); !strings.Contains(out, "Ordered") || !strings.Contains(out, "completed") {
+		t.Errorf("the session:\n%s", out)
+	}
+	list := d.asked()
+	if len(list) != 3 {
+		t.Fatalf("%q are asked", list)
+	}
+	d.says(exitDenied, "is not among those who decide", "approve", list[0])
+	d.ok("deny", list[1], "-m", "not that far")
+	d.says(exitRefused, "was denied by", "approve", list[1])
+	if out := d.ok("show", "a-1"); !strings.Contains(out, "completed") {
+		t.Errorf("after a no:\n%s", out)
+	}
+	d.ok("restart", "a-1", "--from", "2") // the rule is for what goes further back
+	if list := d.asked(); len(list) != 0 {
+		t.Errorf("on the new line %q are asked", list)
+	}
+}
+
+// asked are the questions that are open, oldest first.
+func (d *desk) asked() (all []string) {
+	d.t.Helper()
+	var list view.Approvals
+	if err := json.Unmarshal([]byte(d.ok("approvals", "--json")), &list); err != nil {
+		d.t.Fatal(err)
+	}
+	for i := range list.Items {
+		all = append(all, list.Items[i].Short)
+	}
+	return all
+}
+
+// TestGatedBranch: those whom a policy names agree to a branch, and that makes it, once and
+// as it was ordered.
+func TestGatedBranch(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.put("agent.sh", states)
+	d.put("stint.yaml", `policy:
+  - {name: branches, verb: branch, do: ask, approvers: [admin, "user:kim"], quorum: 2}
+agents:
+  a: {kind: exec, command: [sh, agent.sh]}
+`)
+	d.ok("run", "-q", "a", "--name", "a-1")
+	d.says(exitWaits, "", "branch", "a-1", "--from", "2", "--name", "twig", "--label", "why=try", "--loops", "9")
+	d.ok("approve", "a-1")
+	d.says(exitNotFound, "", "show", "twig")
+	desk := control.Desk{Store: d.store, Settler: d.e}
+	if _, _, err := desk.Decide(t.Context(), "a-1", control.Decision{State: stint.ApprovalApproved, From: "human:kim"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	out := d.ok("show", "twig")
+	for _, want := range []string{"pending", "why=try", "loops 0/9", "branch of a-1"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the branch has no %q:\n%s", want, out)
+		}
+	}
+	if list := d.asked(); len(list) != 0 {
+		t.Errorf("%q are asked", list)
+	}
+	d.ok("resume", "twig", "--run")
+	d.ok("verify", "--all")
 }

@@ -81,7 +81,7 @@ func (a *app) branch(ctx context.Context, address string, o *branchOptions) erro
 	if o.dryRun {
 		return a.printPlan(ctx, s, &row, &plan, refused, &o.backOptions)
 	}
-	if refused != nil {
+	if refused != nil && !waits(refused) {
 		return refused
 	}
 	b, err := o.branch(a, &row.Session)
@@ -91,9 +91,10 @@ func (a *app) branch(ctx context.Context, address string, o *branchOptions) erro
 	if !a.json {
 		a.printf("%s", planText(&row, &plan, &o.backOptions))
 	}
-	made := make([]stint.Row, o.count)
+	made := make([]stint.Row, 0, o.count)
+	var asked error
 	name, key := b.Name, b.Dedupe
-	for i := range made {
+	for i := range o.count {
 		if o.count > 1 {
 			b.Name, b.Dedupe = numbered(name, &row.Session, plan.From, i+1), ""
 			if key != "" {
@@ -101,12 +102,21 @@ func (a *app) branch(ctx context.Context, address string, o *branchOptions) erro
 			}
 		}
 		c, err := desk.Branch(ctx, &row, &plan, b)
+		if waits(err) && i < o.count-1 {
+			asked = exitError(a.fail(err))
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		if made[i], err = s.store.Session(ctx, c.ID); err != nil {
+		one, err := s.store.Session(ctx, c.ID)
+		if err != nil {
 			return err
 		}
+		made = append(made, one)
+	}
+	if asked != nil {
+		return asked
 	}
 	return a.branched(ctx, s, made, o)
 }

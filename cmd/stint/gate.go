@@ -28,12 +28,12 @@ func policyOf(r stint.Reader) func(context.Context, *stint.Session) (*policy.Pol
 }
 
 // gate holds what this person asks of a session against its agent's policy.
-func (a *app) gate(s *site) func(context.Context, *stint.Row, policy.Verb, *journal.Command, stint.Actor) error {
+func (a *app) gate(s *site) func(context.Context, *stint.Row, policy.Verb, *journal.Command, stint.Actor) (*journal.ApprovalRequested, error) {
 	read := policyOf(s.store)
-	return func(ctx context.Context, row *stint.Row, verb policy.Verb, c *journal.Command, by stint.Actor) error {
+	return func(ctx context.Context, row *stint.Row, verb policy.Verb, c *journal.Command, by stint.Actor) (*journal.ApprovalRequested, error) {
 		p, err := read(ctx, &row.Session)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		return control.Gate(p, &row.Session, verb, c, by, texts(access.Local().Roles()))
 	}

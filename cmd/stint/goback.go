@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/jsonx"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/worktree"
@@ -237,10 +238,13 @@ func (a *app) goBack(ctx context.Context, address string, o backOptions) error {
 	if err := o.apply(ctx, a, s, &row); err != nil {
 		return err
 	}
-	if o.command.From == nil && !o.dryRun {
-		return a.give(ctx, s, &row, o.order)
-	}
 	desk := a.desk(s)
+	if o.command.From == nil && !o.dryRun {
+		if err := desk.Restart(ctx, &row, nil, a.said(o.order)); err != nil {
+			return err
+		}
+		return a.given(ctx, s, &row, o.order)
+	}
 	plan, refused, err := desk.PlanRestart(ctx, &row, a.said(o.order))
 	if err != nil {
 		return err
@@ -248,7 +252,7 @@ func (a *app) goBack(ctx context.Context, address string, o backOptions) error {
 	if o.dryRun {
 		return a.printPlan(ctx, s, &row, &plan, refused, &o)
 	}
-	if refused != nil && !row.Live {
+	if refused != nil && !row.Live && !waits(refused) {
 		return refused
 	}
 	if !a.json {
@@ -293,26 +297,43 @@ func (o *backOptions) again(row *stint.Row, plan *journal.Plan, choice string) s
 // printPlan prints what the order would do, and refuses as it would.
 func (a *app) printPlan(ctx context.Context, s *site, row *stint.Row, plan *journal.Plan, refused error, o *backOptions) error {
 	files := a.filesSince(ctx, s, row, plan.From)
+	asks := control.DecidersOf(refused)
+	if asks != nil {
+		refused = nil
+	}
 	switch {
 	case a.json:
 		doc := struct {
 			Schema string `json:"schema"`
 			*journal.Plan
 			Files *worktree.Changes `json:"files"`
-		}{"stint.plan/1", plan, files}
+			Asks  *control.Deciders `json:"asks"`
+		}{"stint.plan/1", plan, files, asks}
 		if err := a.printJSON(doc); err != nil {
 			return err
 		}
 	case o.command.From == nil:
 		a.printf("%s", goOnText(row, plan))
+		if asks != nil {
+			a.printf("  %-9s %s\n", "Asks", term.Line(asks.String()))
+		}
 	default:
 		choice := string(o.command.InDoubt)
 		if refused != nil {
 			choice = "skip | redo"
 		}
-		a.printf("%s%sNothing was changed. To do it: %s\n", planText(row, plan, o), planFiles(row, plan, files), o.again(row, plan, choice))
+		first := ""
+		if asks != nil {
+			first = fmt.Sprintf("  %-9s %s\n", "Asks", term.Line(asks.String()))
+		}
+		a.printf("%s%s%sNothing was changed. To do it: %s\n", planText(row, plan, o), planFiles(row, plan, files), first, o.again(row, plan, choice))
 	}
 	return refused
+}
+
+// waits reports whether an order is not refused, and others decide about it.
+func waits(err error) bool {
+	return control.DecidersOf(err) != nil
 }
 
 // filesSince are the files of a session that differ from those at the end of a loop; nil:

@@ -147,13 +147,13 @@ func (s *server) desk() *control.Desk {
 }
 
 // gate holds what is asked of a session against its agent's policy.
-func (s *server) gate(ctx context.Context, row *stint.Row, verb policy.Verb, c *journal.Command, by stint.Actor) error {
+func (s *server) gate(ctx context.Context, row *stint.Row, verb policy.Verb, c *journal.Command, by stint.Actor) (*journal.ApprovalRequested, error) {
 	if s.Policy == nil {
-		return nil
+		return nil, nil
 	}
 	p, err := s.Policy(ctx, &row.Session)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return control.Gate(p, &row.Session, verb, c, by, rolesOf(ctx))
 }

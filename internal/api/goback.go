@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
@@ -133,7 +134,7 @@ func (s *server) goBack(ctx context.Context, row *stint.Row, o control.Order, re
 		}
 	}
 	if err := desk.Restart(settled(ctx), row, plan, o); err != nil {
-		return nil, err
+		return s.asked(ctx, row, err)
 	}
 	return s.stands(ctx, row.Session.ID, http.StatusOK)
 }
@@ -178,11 +179,25 @@ func (s *server) branch(ctx context.Context, in *branchInput) (*sessionOutput, e
 	}
 	made, err := desk.Branch(settled(ctx), &row, &plan, b)
 	if err != nil {
-		return nil, err
+		return s.asked(ctx, &row, err)
 	}
 	status := http.StatusCreated
 	if made.Found {
 		status = http.StatusOK
 	}
 	return s.stands(ctx, made.ID, status)
+}
+
+// asked is the answer to an order that is recorded and that others decide about: 202, the
+// session as it stays until then, and where to look for the question.
+func (s *server) asked(ctx context.Context, row *stint.Row, err error) (*sessionOutput, error) {
+	var asked *control.Asked
+	if !errors.As(err, &asked) {
+		return nil, err
+	}
+	out, err := s.stands(ctx, row.Session.ID, http.StatusAccepted)
+	if err == nil {
+		out.Location = "/v1/approvals?session=" + row.Session.ID.String()
+	}
+	return out, err
 }

@@ -234,7 +234,8 @@ func (in *entriesInput) values(after stint.Seq) url.Values {
 type restartPlan struct {
 	Schema string `json:"schema"`
 	journal.Plan
-	Refused *refusedPlan `json:"refused"` // null if it would be taken as the session stands
+	Refused *refusedPlan      `json:"refused"` // null if it would be taken as the session stands
+	Asks    *control.Deciders `json:"asks"`    // who decides about it first; null: nobody does
 }
 
 // refusedPlan says why a restart would be refused.
@@ -281,6 +282,9 @@ func (s *server) plan(ctx context.Context, in *planInput) (*planOutput, error) {
 		return nil, err
 	}
 	out := restartPlan{Schema: "stint.plan/1", Plan: plan}
+	if out.Asks = control.DecidersOf(refused); out.Asks != nil {
+		refused = nil
+	}
 	if refused != nil {
 		out.Refused = &refusedPlan{Code: stint.CodeOf(refused), Detail: refused.Error(), Hint: hintOf(refused)}
 	}

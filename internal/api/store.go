@@ -281,7 +281,7 @@ func (s *server) maySend(ctx context.Context, to stint.ID, m *stint.Message) err
 			return err
 		}
 		return s.MayDecide(ctx, &row)
-	case stint.Restart, stint.Rollback:
+	case stint.Restart, stint.Rollback, stint.BranchOff:
 		row, err := s.Store.Session(ctx, to)
 		if err != nil {
 			return err
@@ -290,8 +290,15 @@ func (s *server) maySend(ctx context.Context, to stint.ID, m *stint.Message) err
 		if err := jsonx.Decode(m.Data, &c); len(m.Data) > 0 && err != nil {
 			return invalid("the data of the message is no command", "update the program that sends it")
 		}
-		if err := s.gate(ctx, &row, policy.Verb(m.Kind), &c, actor(ctx)); err != nil {
+		ask, err := s.gate(ctx, &row, policy.Verb(m.Kind), &c, actor(ctx))
+		if err != nil {
 			return err
+		}
+		given := c.Ask != nil
+		if c.Ask = ask; ask != nil || given { // whether and what is asked is not for the sender to say
+			if m.Data, err = stint.Marshal(c); err != nil {
+				return err
+			}
 		}
 	case stint.Prompt, stint.Pause, stint.Resume, stint.Interrupt, stint.Stop, stint.Kill, stint.Resolve, stint.SetLimit:
 	default:

@@ -33,17 +33,17 @@ type Desk struct {
 	Store    Store
 	Settler  Settler
 	Brancher Brancher // for [Desk.Branch]
-	// Gate says whether what a command asks of a session may be done by who asks; nil: it may.
-	Gate func(ctx context.Context, row *stint.Row, verb policy.Verb, c *journal.Command, by stint.Actor) error
+	// Gate is as [Gate], for the policy of the session's agent and whoever asks; nil: all is done.
+	Gate func(ctx context.Context, row *stint.Row, verb policy.Verb, c *journal.Command, by stint.Actor) (*journal.ApprovalRequested, error)
 	// Prefix stands before the name of a member of an order in an error: "--" where people
 	// give it as a flag.
 	Prefix string
 }
 
 // may asks the gate about an order.
-func (d *Desk) may(ctx context.Context, row *stint.Row, verb policy.Verb, c *journal.Command, by stint.Actor) error {
+func (d *Desk) may(ctx context.Context, row *stint.Row, verb policy.Verb, c *journal.Command, by stint.Actor) (*journal.ApprovalRequested, error) {
 	if d.Gate == nil {
-		return nil
+		return nil, nil
 	}
 	return d.Gate(ctx, row, verb, c, by)
 }
@@ -61,7 +61,8 @@ type Order struct {
 // Give sends the order and makes it act: the session's runner obeys it; one that nobody
 // holds is settled. row is the session as it was just read. To resume a session that was
 // interrupted sends nothing: it needs a runner, and no message. The error is
-// [stint.Conflict] where the session cannot take the order as it stands, and
+// [stint.Conflict] where the session cannot take the order as it stands, [Asked] where others
+// decide about it, and
 // [stint.Invalid] for the system journal: a message to that would be an order to the
 // server, which whoever may send to sessions may not give.
 func (d *Desk) Give(ctx context.Context, row *stint.Row, o Order) error {
@@ -83,7 +84,10 @@ func (d *Desk) Give(ctx context.Context, row *stint.Row, o Order) error {
 	if err := d.send(ctx, row, m); err != nil || !o.Kind.Control() {
 		return err
 	}
-	return d.settle(ctx, row, m.ID)
+	if err := d.settle(ctx, row, m.ID); err != nil {
+		return err
+	}
+	return d.question(ctx, row, &o, m.ID)
 }
 
 // message is the order as the inbox has it.

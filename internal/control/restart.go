@@ -93,18 +93,24 @@ func (d *Desk) PlanRestart(ctx context.Context, row *stint.Row, o Order) (plan j
 	if err := d.undecided(row, &plan, o.Command, leftBehind); err != nil {
 		return plan, err, nil
 	}
-	if err := d.may(ctx, row, policy.Verb(o.Kind), &o.Command, o.From); err != nil {
+	ask, err := d.may(ctx, row, policy.Verb(o.Kind), &o.Command, o.From)
+	if err != nil {
 		return plan, err, nil
 	}
-	return plan, d.Futile(ctx, row, o), nil
+	if refused = d.Futile(ctx, row, o); refused == nil && ask != nil {
+		refused = asked(row, ask)
+	}
+	return plan, refused, nil
 }
 
 // Restart gives an order of kind [stint.Restart] or [stint.Rollback] for which
 // [Desk.PlanRestart] made the plan, which may be nil where the command names no loop. Steps
 // in doubt that would be left behind without a choice are [stint.Conflict], and so is a
-// session that went on since.
+// session that went on since. An [Asked] says that the order is recorded, and done once those
+// agree whom a policy names.
 func (d *Desk) Restart(ctx context.Context, row *stint.Row, plan *journal.Plan, o Order) error {
-	if err := d.may(ctx, row, policy.Verb(o.Kind), &o.Command, o.From); err != nil {
+	ask, err := d.may(ctx, row, policy.Verb(o.Kind), &o.Command, o.From)
+	if err != nil {
 		return err
 	}
 	if plan != nil && o.Command.From != nil && !row.Live { // a session that runs is past the plan before it can take it
@@ -113,6 +119,7 @@ func (d *Desk) Restart(ctx context.Context, row *stint.Row, plan *journal.Plan, 
 		}
 		o.Command.Head, o.Command.Plan = row.Session.Head, plan.Hash
 	}
+	o.Command.Ask = ask
 	return d.Give(ctx, row, o)
 }
 
@@ -126,25 +133,47 @@ func (d *Desk) PlanBranch(ctx context.Context, row *stint.Row, c *journal.Comman
 		return plan, nil, err
 	}
 	plan = plan.OfBranch()
-	if refused = d.may(ctx, row, policy.Branch, c, by); refused == nil && !row.Live {
+	ask, refused := d.may(ctx, row, policy.Branch, c, by)
+	if refused == nil && !row.Live {
 		refused = d.undecided(row, &plan, *c, behindBranch)
+	}
+	if refused == nil && ask != nil {
+		refused = asked(row, ask)
 	}
 	return plan, refused, nil
 }
 
-// Branch makes the branch for which [Desk.PlanBranch] made the plan.
+// Branch makes the branch for which [Desk.PlanBranch] made the plan. [Asked] is as with
+// [Desk.Restart].
 func (d *Desk) Branch(ctx context.Context, row *stint.Row, plan *journal.Plan, b engine.Branch) (engine.Created, error) {
 	c := journal.Command{From: &plan.From, InDoubt: b.InDoubt, Say: b.Say, State: b.State, Reason: b.Reason}
 	if b.Agent != nil {
 		c.Agent = &stint.AgentRef{Name: b.Agent.Name}
 	}
-	if err := d.may(ctx, row, policy.Branch, &c, b.Actor); err != nil {
+	ask, err := d.may(ctx, row, policy.Branch, &c, b.Actor)
+	if err != nil {
 		return engine.Created{}, err
 	}
 	if !row.Live {
 		if err := d.undecided(row, plan, c, behindBranch); err != nil {
 			return engine.Created{}, err
 		}
+	}
+	if ask != nil {
+		c.Name, c.Labels, c.Limits, c.Key = b.Name, b.Labels, b.Limits, b.Dedupe
+		if b.Agent != nil {
+			ref, config, err := engine.Pin(*b.Agent)
+			if err != nil {
+				return engine.Created{}, err
+			}
+			c.Agent, c.Config = &ref, config
+		}
+		c.Ask = ask
+		o := Order{Kind: stint.BranchOff, From: b.Actor, Command: c}
+		if !row.Live {
+			o.Command.Head, o.Command.Plan = row.Session.Head, plan.Hash
+		}
+		return engine.Created{}, d.Give(ctx, row, o)
 	}
 	b.From = &plan.From
 	return d.Brancher.Branch(ctx, row.Session.ID, b)

@@ -23,7 +23,7 @@ func table() []mutant {
 		questionMutants(),
 		promiseMutants(),
 		personMutants(),
-		branchMutants(),
+		branchMutants(), orderMutants(),
 		verdictMutants(),
 		treeMutants(),
 		agentMutants(),

@@ -52,7 +52,11 @@ func read(e *stint.Entry) (*happened, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &happened{event: endpoint.Asked, status: stint.Waiting, approval: &Question{ident.ApprovalID(e.Session, e.Seq), d.Name, d.Text, d.Why}}, nil
+		status := stint.Waiting
+		if e.Pos.Step == 0 { // it is about an order, and the session is as it was
+			status = ""
+		}
+		return &happened{event: endpoint.Asked, status: status, approval: &Question{ident.ApprovalID(e.Session, e.Seq), d.Name, d.Text, d.Why}}, nil
 	case stint.SessionEnded:
 		d, err := journal.Decode[journal.Ended](e)
 		if err != nil {
@@ -86,7 +90,7 @@ type Data struct {
 	Agent    string            `json:"agent"`
 	Trigger  stint.Trigger     `json:"trigger"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Status   stint.Status      `json:"status"` // after the event; the session may have gone on
+	Status   stint.Status      `json:"status,omitempty"` // after the event; the session may have gone on. None for a question about an order, which changes nothing
 	Reason   string            `json:"reason,omitempty"`
 	Waiting  *stint.Wait       `json:"waiting,omitempty"`
 	Approval *Question         `json:"approval,omitempty"`

@@ -29,8 +29,9 @@ type Approval struct {
 	Session stint.ID        `json:"session"`
 	Name    string          `json:"session_name"`
 	Agent   string          `json:"agent"`
-	Step    string          `json:"step"` // LOOP.STEP or LOOP.STEP.MEMBER
-	Tool    string          `json:"name"` // of the step
+	About   string          `json:"about"` // step, or order: what somebody asked of the session
+	Step    string          `json:"step"`  // LOOP.STEP or LOOP.STEP.MEMBER; of an order the loop at which it was given
+	Tool    string          `json:"name"`  // of the step, or the verb of the order
 	Effect  stint.Effect    `json:"effect"`
 	Text    string          `json:"text"` // one line: what is to be decided
 	Why     string          `json:"why"`  // the rule that asks
@@ -38,7 +39,11 @@ type Approval struct {
 	ArgsSum string          `json:"args_sum"`
 	Answer  json.RawMessage `json:"answer_schema"` // null where a yes or a no is all that is asked
 	demands
+	stand
+}
 
+// stand is how a question stands.
+type stand struct {
 	State stint.ApprovalState `json:"state"`
 	Since *time.Time          `json:"since"`
 	By    stint.Actor         `json:"by"` // who decided; empty while it is open
@@ -73,7 +78,7 @@ func NewApprovals(ctx context.Context, src Source, row *stint.Row, now time.Time
 	if row != nil {
 		return out, out.add(ctx, src, row)
 	}
-	f := stint.Filter{Open: true, Limit: openPage}
+	f := stint.Filter{Asking: true, Limit: openPage}
 	for {
 		rows, err := src.Sessions(ctx, f)
 		if err != nil {
@@ -115,8 +120,11 @@ func NewApproval(ctx context.Context, src Source, row *stint.Row, a *stint.Appro
 	out := Approval{
 		Schema: SchemaApproval, ID: ident.ApprovalID(s.ID, a.Seq), Short: fmt.Sprintf("%s.%d", row.Short, a.Seq), Session: s.ID, Name: s.Name, Agent: s.Agent.Name,
 		Step: a.Step.String(), Tool: a.Name, Effect: a.Effect, Text: a.Text, Why: a.Why, ArgsSum: a.Input,
-		State: a.State, Since: whole(a.Since), By: a.By, At: whole(a.At), Note: a.Note,
+		stand:   stand{a.State, whole(a.Since), a.By, whole(a.At), a.Note},
 		demands: demands{Approvers: append([]string{}, a.Approvers...), Quorum: max(a.Quorum, 1), Yes: append([]stint.Actor{}, a.Yes...), Until: whole(a.Until)},
+	}
+	if out.About = "step"; a.OfOrder() {
+		out.About = "order"
 	}
 	es, err := src.Entries(ctx, stint.Range{Session: s.ID, After: a.Seq - 1, Until: a.Seq})
 	if err != nil {
@@ -154,7 +162,7 @@ func (l *Approvals) Write(w io.Writer, st term.Style, now time.Time) error {
 		if st.TTY {
 			age = span(now.Sub(*a.Since)) + " ago"
 		}
-		b.WriteString(st.Paint(term.Yellow, "◐ "+a.Short) + "  " + term.Line(a.Name) + "  " + st.Paint(term.Dim, list("loop "+a.Step, string(a.Effect), age)) + "\n")
+		b.WriteString(st.Paint(term.Yellow, "◐ "+a.Short) + "  " + term.Line(a.Name) + "  " + st.Paint(term.Dim, list(a.where(), string(a.Effect), age)) + "\n")
 		p := page{st: st, now: now}
 		p.labelled("  Asks", p.flow(term.Line(a.Text)))
 		p.labelled("  Why", p.flow(term.Line(a.Why)))
@@ -182,6 +190,14 @@ func (l *Approvals) Write(w io.Writer, st term.Style, now time.Time) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// where is what the question stands at.
+func (a *Approval) where() string {
+	if a.About == "order" {
+		return "order"
+	}
+	return "loop " + a.Step
 }
 
 // who is who has to decide, and who has; empty for whoever may.

@@ -16,18 +16,19 @@ import (
 // more, which only `stint show` gives.
 type Show struct {
 	Session
-	Command      []string   `json:"command" nullable:"true"` // what runs for it, of agents that are programs; else null
-	Goal         *excerpt   `json:"goal"`                    // what it was begun with; null if with nothing
-	Result       *excerpt   `json:"result"`                  // what it ended with; null if it has not, or with nothing
-	Hint         *string    `json:"hint"`                    // what to do about the error that it stands at; null if nobody knew
-	Lines        []lineInfo `json:"lines"`                   // all of them, in order
-	Line         int        `json:"line"`                    // the one whose loops are shown
-	Loops        []loopPart `json:"loops"`                   // of that line, oldest first: the newest ten, or all
-	LoopsOmitted int        `json:"loops_omitted"`           // earlier ones that are not in loops
-	Steps        []StepInfo `json:"steps"`                   // of the open loop: those without a recorded outcome
-	Effects      []StepInfo `json:"effects"`                 // of the open loop: those that acted on the outside
-	Related      related    `json:"related"`
-	Next         []string   `json:"next"` // commands that make sense now
+	Command      []string    `json:"command" nullable:"true"` // what runs for it, of agents that are programs; else null
+	Goal         *excerpt    `json:"goal"`                    // what it was begun with; null if with nothing
+	Result       *excerpt    `json:"result"`                  // what it ended with; null if it has not, or with nothing
+	Hint         *string     `json:"hint"`                    // what to do about the error that it stands at; null if nobody knew
+	Lines        []lineInfo  `json:"lines"`                   // all of them, in order
+	Line         int         `json:"line"`                    // the one whose loops are shown
+	Loops        []loopPart  `json:"loops"`                   // of that line, oldest first: the newest ten, or all
+	LoopsOmitted int         `json:"loops_omitted"`           // earlier ones that are not in loops
+	Steps        []StepInfo  `json:"steps"`                   // of the open loop: those without a recorded outcome
+	Effects      []StepInfo  `json:"effects"`                 // of the open loop: those that acted on the outside
+	Orders       []orderInfo `json:"orders"`                  // that wait until others agree to them
+	Related      related     `json:"related"`
+	Next         []string    `json:"next"` // commands that make sense now
 }
 
 // excerpt is the beginning of a body.
@@ -111,7 +112,7 @@ const shownLoops = 10
 // [stint.Corrupt] for a journal whose loops cannot follow each other.
 func NewShow(ctx context.Context, src Source, row *stint.Row, opt ShowOptions, now time.Time) (Show, error) {
 	s := &row.Session
-	out := Show{Session: NewSession(row, now), Line: s.At.Line, Loops: []loopPart{}, Steps: []StepInfo{}, Effects: []StepInfo{}}
+	out := Show{Session: NewSession(row, now), Line: s.At.Line, Loops: []loopPart{}, Steps: []StepInfo{}, Effects: []StepInfo{}, Orders: ordersOf(s)}
 	if opt.Line >= 0 {
 		out.Line = opt.Line
 	}
@@ -157,6 +158,9 @@ func NewShow(ctx context.Context, src Source, row *stint.Row, opt ShowOptions, n
 		return out, err
 	}
 	out.Next = nextSteps(row, &out)
+	if len(out.Orders) > 0 {
+		out.Next = append([]string{"stint approvals " + row.Short}, out.Next...)
+	}
 	return out, nil
 }
 

@@ -165,6 +165,7 @@ func (p *page) standing(row *stint.Row, v *Show) {
 		}
 		p.labelled("Lease", list(term.Line(l.Runner), fmt.Sprintf("epoch %d", l.Epoch), left))
 	}
+	p.orders(v)
 	p.labelled("Limits", p.limits(v))
 	p.labelled("Used", p.used(v))
 	if c := v.Checkpoint; c != nil {

@@ -24,6 +24,7 @@ type Filter struct {
 	Family   stint.ID          `json:"family,omitzero"`
 	Trigger  string            `json:"trigger,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
+	Asking   bool              `json:"asking,omitempty"`
 	Text     string            `json:"text,omitempty"`
 	Since    time.Time         `json:"since,omitzero"`
 	Before   time.Time         `json:"before,omitzero"`

@@ -292,7 +292,7 @@ func (s *Store) obstacle(r *record, c *stint.Claim, at time.Time) string {
 		return "it is held by " + r.lease.Holder
 	case !ready && wait != nil:
 		return fmt.Sprintf("it waits for %s: %s", wait.For, wait.What)
-	case !ready:
+	case !ready, until.After(at) && wait == nil:
 		return fmt.Sprintf("it has ended: %s", r.session.Status)
 	case until.After(at):
 		return fmt.Sprintf("it waits for %s until %s: %s", wait.For, until.Format(time.RFC3339), wait.What)

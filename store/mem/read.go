@@ -56,6 +56,7 @@ func selects(f *stint.Filter, row *stint.Row) bool {
 	}
 	return (f.Statuses == nil || slices.ContainsFunc(f.Statuses, status)) &&
 		(!f.Open || !s.Status.Ended()) &&
+		(!f.Asking || len(s.At.Approvals) > 0) &&
 		(f.Agent == "" || f.Agent == s.Agent.Name) &&
 		(f.Name == "" || f.Name == s.Name) &&
 		(f.Short == "" || len(f.Short) >= minShort && strings.HasSuffix(s.ID.String(), f.Short)) &&

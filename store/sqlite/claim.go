@@ -237,7 +237,7 @@ func (w *writer) claimOne(o *op, now int64) error {
 		why = "it is held by " + w.runners.describe(row.Lease.Holder)
 	case never && s.Wait != nil:
 		why = fmt.Sprintf("it waits for %s: %s", s.Wait.For, s.Wait.What)
-	case never:
+	case never, ready > now && s.Status.Ended():
 		why = fmt.Sprintf("it has ended: %s", s.Status)
 	case ready > now && s.Wait != nil:
 		why = fmt.Sprintf("it waits for %s until %s: %s", s.Wait.For, moment(ready).Format(time.RFC3339), s.Wait.What)

@@ -180,10 +180,10 @@ func statusOf(id int64) stint.Status {
 }
 
 // messageKinds are the kinds of messages; the place of one is its number.
-func messageKinds() [12]stint.MessageKind {
+func messageKinds() [13]stint.MessageKind {
 	return [...]stint.MessageKind{
 		stint.Prompt, stint.Decision, stint.Pause, stint.Resume, stint.Interrupt, stint.Stop, stint.Kill,
-		stint.Restart, stint.Rollback, stint.Resolve, stint.SetLimit, stint.ChildEnd,
+		stint.Restart, stint.Rollback, stint.Resolve, stint.SetLimit, stint.ChildEnd, stint.BranchOff,
 	}
 }
 

@@ -200,6 +200,9 @@ func (s *Store) where(c *sqlite.Conn, f *stint.Filter, by way, now int64, lives 
 	if f.Open {
 		w.and("s.status <= 2")
 	}
+	if f.Asking {
+		w.and(`instr(s.fold, '"approvals":[') > 0`) // as the index has it
+	}
 	for _, term := range []struct{ column, value string }{{"s.agent", f.Agent}, {"s.name", f.Name}, {"s.trigger", f.Trigger}} {
 		if term.value != "" {
 			w.and(term.column+" = ?", term.value)

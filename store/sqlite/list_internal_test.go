@@ -53,6 +53,7 @@ func TestListsUseAnIndex(t *testing.T) {
 	}{
 		{"all", stint.Filter{}, "SCAN s USING INDEX sqlite_autoindex_sessions_1"},
 		{"open ones", stint.Filter{Open: true}, "SCAN s USING INDEX sessions_open"},
+		{"those with a question", stint.Filter{Asking: true}, "SCAN s USING INDEX sessions_asking"},
 		{"a status", stint.Filter{Statuses: []stint.Status{stint.Failed}}, "SEARCH s USING INDEX sessions_status (status=?)"},
 		{"an agent", stint.Filter{Agent: "triage"}, "SEARCH s USING INDEX sessions_agent (agent=?)"},
 		{"a name", stint.Filter{Name: "x"}, "SEARCH s USING INDEX sessions_name (name=?)"},
@@ -69,7 +70,7 @@ func TestListsUseAnIndex(t *testing.T) {
 			plan := planOf(t, s, f)
 			want := c.want
 			if !page.IsZero() {
-				plan = strings.NewReplacer(" (id<?)", "", " AND id<?", "", "SEARCH s USING INDEX sqlite", "SCAN s USING INDEX sqlite", "SEARCH s USING INDEX sessions_open", "SCAN s USING INDEX sessions_open", "SEARCH t", "SCAN t").Replace(plan)
+				plan = strings.NewReplacer(" (id<?)", "", " AND id<?", "", "SEARCH s USING INDEX sqlite", "SCAN s USING INDEX sqlite", "SEARCH s USING INDEX sessions_open", "SCAN s USING INDEX sessions_open", "SEARCH s USING INDEX sessions_asking", "SCAN s USING INDEX sessions_asking", "SEARCH t", "SCAN t").Replace(plan)
 			}
 			if !strings.Contains(plan, want) || strings.Contains(plan, "TEMP B-TREE") {
 				t.Errorf("%s, after %v:\n%s\nwant %s, and nothing sorted", c.name, page, plan, want)

@@ -60,7 +60,7 @@ func TestOpenRefuses(t *testing.T) {
 		code    stint.Code
 		words   []string
 	}{
-		{"a newer schema", newer, stint.Conflict, []string{"99", "up to 5", "newer"}},
+		{"a newer schema", newer, stint.Conflict, []string{"99", "up to 6", "newer"}},
 		{"another program's database", func(t *testing.T, path string) {
 			raw(t, path, "CREATE TABLE t(x)", "PRAGMA user_version = 1")
 		}, stint.Conflict, []string{"another program"}},
@@ -130,7 +130,7 @@ func TestOpenMigrates(t *testing.T) {
 	story(t, s)
 	ok(t, s.Backup(t.Context(), old))
 	raw(t, old, "DROP VIEW v_ledger", "DROP TABLE ledger", "DELETE FROM names WHERE id = 20", "DELETE FROM meta WHERE name = 'feed.id'",
-		"DROP TABLE labels", "DROP INDEX sessions_text", "DROP INDEX sessions_trigger", "UPDATE heads SET wakes = wakes & 2047", "PRAGMA user_version = 1")
+		"DROP TABLE labels", "DROP INDEX sessions_text", "DROP INDEX sessions_trigger", "DROP INDEX sessions_asking", "UPDATE heads SET wakes = wakes & 2047", "PRAGMA user_version = 1")
 	b := open(t, old)
 	hold(t, b, "you")
 	c := begin(t, b, "you")

@@ -197,7 +197,7 @@ func TestScanBrokenWAL(t *testing.T) {
 func TestSalvage(t *testing.T) {
 	path, to := dbPath(t), dbPath(t)
 	want := fillStore(t, path, true)
-	ok(t, os.Truncate(path, 4096*48))
+	ok(t, os.Truncate(path, 4096*50))
 	found, _ := scanned(t, path)
 	adopted, err := sqlite.AdoptKeys(t.Context(), path, to)
 	ok(t, err)

@@ -95,11 +95,11 @@ func (w *writer) send(o *op) error {
 		return refuse(stint.Conflict, "send", id, "give each message an id of its own; the first one stands",
 			"message %q was sent before with other content", m.ID)
 	}
+	kind := messageID(m.Kind)
 	fold := stint.Session{ID: id, Status: statusOf(status)}
-	if err := fold.Accepts(m.Kind); err != nil {
+	if err := fold.Accepts(m.Kind); err != nil && wakes>>kind&1 == 0 { // one that has ended is woken by what it accepts
 		return err
 	}
-	kind := messageID(m.Kind)
 	if err := exec(w.c, "INSERT INTO inbox(sid, msg, kind, sender, at, digest, data, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 		sid, m.ID, kind, string(m.From), micros(clock()), o.digest[:], orNull(m.Data), orNull(m.Body)); err != nil {
 		return err

@@ -341,13 +341,21 @@ func sendMutants() []mutant {
 		{"data of messages is lost", "Send/a message lies in the inbox byte for byte, with the store's time", onSend(func(m *stint.Message) { m.Data = nil })},
 		{"any message wakes", "Send/a waiting session is woken by the kinds it names", onSend(func(m *stint.Message) { m.Kind = stint.Resume })},
 		{"no message wakes", "Send/a waiting session is woken by any control", onSend(func(m *stint.Message) { m.Kind = stint.Prompt })},
-		{"what is refused is told as sent", "Send/an ended session takes a restart or a rollback, and else is a conflict that says so",
+		{"what is refused is told as sent", "Send/an ended session takes a restart, a rollback or a branch, and else is a conflict that says so",
 			func(s *broken) {
 				s.send = func(ctx context.Context, id stint.ID, m stint.Message) error {
 					_ = s.Store.Send(ctx, id, m)
 					return nil
 				}
 			}},
+		{"a session that has ended takes no decision", "Send/in each status a decision about an order is taken and wakes, and so does its deadline", func(s *broken) {
+			s.send = func(ctx context.Context, id stint.ID, m stint.Message) error {
+				if row, err := s.Store.Session(ctx, id); err == nil && row.Session.Status.Ended() && m.Kind == stint.Decision {
+					return stint.Conflict.Errorf("send", "it has ended")
+				}
+				return s.Store.Send(ctx, id, m)
+			}
+		}},
 		{"a message sent again is judged again", "Send/what ended the session may be sent again", func(s *broken) {
 			s.send = func(ctx context.Context, id stint.ID, m stint.Message) error {
 				if row, err := s.Store.Session(ctx, id); err == nil && row.Session.Accepts(m.Kind) != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/journal"
 )
 
 func sendProperties() []property {
@@ -21,7 +22,8 @@ func sendProperties() []property {
 		{name: "two sessions may get messages of one id", holds: sendTwoSessions},
 		{name: "of many that send one message one is heard", holds: sendRace},
 		{name: "a session that is not there is not found", holds: sendAbsent},
-		{name: "an ended session takes a restart or a rollback, and else is a conflict that says so", holds: sendEnded},
+		{name: "an ended session takes a restart, a rollback or a branch, and else is a conflict that says so", holds: sendEnded},
+		{name: "in each status a decision about an order is taken and wakes, and so does its deadline", holds: sendAsked},
 		{name: "what ended the session may be sent again", holds: sendAgainEnded},
 		{name: "a taken message is gone from the inbox and stays known", holds: sendTaken},
 		{name: "a message can be taken once", holds: sendTakenTwice},
@@ -162,8 +164,40 @@ func sendEnded(k *kit) {
 	equal(k, "claimable", k.isClaimable(c), false)
 	k.send(c, control("again", stint.Restart))
 	k.send(c, control("back", stint.Rollback))
-	equal(k, "inbox", k.inbox(c.id()), "again back")
+	k.send(c, control("off", stint.BranchOff))
+	equal(k, "inbox", k.inbox(c.id()), "again back off")
 	equal(k, "claimable with a restart in the inbox", k.isClaimable(c), true)
+}
+
+// asks is a question about an order, which has no step.
+func asks(until time.Time) journal.Draft {
+	d := journal.ApprovalRequested{Text: "roll back?", Until: until}
+	d.Name = string(stint.Rollback)
+	return journal.Draft{Kind: stint.ApprovalRequested, Data: d}
+}
+
+func sendAsked(k *kit) {
+	k.runner("r")
+	for what, left := range map[string]journal.Draft{"ended": ends(), "paused": waits(stint.Wait{For: stint.ForOperator})} {
+		c, late, due := k.claimed("r"), k.claimed("r"), k.claimed("r")
+		k.leave(c, left, asks(time.Time{}))
+		k.leave(late, left, asks(clock(time.Hour)))
+		k.leave(due, left, asks(clock(-time.Hour)))
+		equal(k, what+": claimable while nobody has decided", k.isClaimable(c), false)
+		equal(k, what+": claimable before the deadline", k.isClaimable(late), false)
+		equal(k, what+": claimable at the deadline", k.isClaimable(due), true)
+		k.selects(stint.Filter{Asking: true}, c, late, due)
+		k.send(c, control("yes", stint.Decision))
+		equal(k, what+": inbox", k.inbox(c.id()), "yes")
+		equal(k, what+": claimable with the decision", k.isClaimable(c), true)
+		k.send(late, control("no", stint.Decision))
+		for _, c := range []*course{c, late, due} {
+			k.claim(c, "r")
+			k.leave(c, journal.Draft{Kind: stint.ApprovalDecided, Data: journal.ApprovalDecided{State: stint.ApprovalDenied, Approval: c.s.At.Approvals[0].Seq}})
+		}
+		k.selects(stint.Filter{Asking: true})
+		equal(k, what+": claimable once it is over", k.isClaimable(due), false)
+	}
 }
 
 func sendAgainEnded(k *kit) {

@@ -1,0 +1,54 @@
+package mutants_test
+
+// orderMutants break orders that others have to agree to, and what a loop hears that was
+// interrupted.
+func orderMutants() []mutant {
+	return []mutant{
+		{
+			name: "order-obeyed-unasked", file: "engine/control.go",
+			edits: one("if c.Ask != nil {\n\t\treturn d.askOrder(s, m, c)\n\t}\n", ""),
+			why:   "a rollback is done before anybody agreed to it",
+			red:   by("engine", "TestOrderIsAsked"),
+		}, {
+			name: "order-by-an-old-plan", file: "engine/ask.go",
+			edits: one("if c.Head == 0 {", "if c.Head >= 0 {"),
+			why:   "a yes to one plan carries out another",
+			red:   by("engine", "TestOrderOverMoved"),
+		}, {
+			name: "order-by-one-of-two", file: "engine/approval.go",
+			edits: one("v.yeses >= a.Quorum)", "v.yeses > 0)"),
+			why:   "one person decides where two have to",
+			red:   by("engine", "TestOrderByTwo"),
+		}, {
+			name: "order-ends-with-its-loop", file: "journal/apply.go",
+			edits: one(", Approvals: ofOrders(s.At.Approvals)}", "}"),
+			why:   "nobody can decide any more about what was ordered while a session ran",
+			red:   by("engine", "TestOrderWhileItRuns"),
+		}, {
+			name: "order-makes-two-branches", file: "engine/ask.go",
+			edits: one(`"approval/"+ident.ApprovalID(s.ID, a.Seq)`, "ident.New().String()"),
+			why:   "a crash makes a second branch",
+			red:   by("engine", "TestOrderedBranchOnce"),
+		}, {
+			name: "order-never-expires", file: "session.go",
+			edits: one("a.OfOrder() && !a.Until.IsZero() &&", "a.OfOrder() && a.Until.Year() > 9998 &&"),
+			why:   "a question about a session that has ended stays for ever",
+			red:   by("engine", "TestOrderExpires"),
+		}, {
+			name: "order-breaks-off-the-loop", file: "engine/control.go",
+			edits: one("yes && a.Name != string(stint.BranchOff)", `yes && a.Name != ""`),
+			why:   "a yes to a branch has the loop that runs begun again",
+			red:   by("engine", "TestOrderWhileItRuns"),
+		}, {
+			name: "interrupted-effect-hears-more", file: "engine/past.go",
+			edits: one("acted = acted || d.Effect != stint.Read", "_ = d"),
+			why:   "a step that may have had its effect is done again under its key with another input",
+			red:   by("engine", "TestInterruptedEffect"),
+		}, {
+			name: "interrupted-after-a-death-hears-more", file: "engine/past.go",
+			edits: one("\t\t\t\tacted = true\n", ""),
+			why:   "what a dead runner had begun is done again under its key with another input",
+			red:   by("engine", "TestInterruptedEffect"),
+		},
+	}
+}
