@@ -278,8 +278,23 @@ func (d *driver) decide(s *stint.Session, m stint.Message) error {
 		return err
 	case why != "":
 		return d.refuse(m, why)
+	case a.OfOrder() && len(c.Branches) > 0:
+		return d.refuse(m, "a question about an order has one answer")
 	case a.OfOrder() && (c.State == stint.ApprovalDenied || v.yeses >= a.Quorum):
 		return d.decideOrder(s, m, &c, a)
+	}
+	made, why, err := d.split(s, &m, &c, a)
+	switch {
+	case err != nil:
+		return err
+	case why != "": // it is asked anew, since of one question there is one decision
+		if err := d.refuse(m, why); err != nil {
+			return err
+		}
+		if err := d.void(a, stint.ApprovalInvalidated, clip(firstLine(why), maxQuestion)); err != nil {
+			return err
+		}
+		return d.resumes(s, m.From)
 	}
 	if err := d.take(m, ""); err != nil {
 		return err
@@ -291,14 +306,19 @@ func (d *driver) decide(s *stint.Session, m stint.Message) error {
 			Data: journal.ApprovalChanged{Approval: a.Seq, Yes: true, Edited: v.edited, Note: clip(firstLine(c.Note), maxQuestion)}})
 		return err
 	}
-	data := journal.ApprovalDecided{Approval: a.Seq, State: c.State, Note: clip(firstLine(c.Note), maxQuestion), Edited: v.edited}
+	data := journal.ApprovalDecided{Approval: a.Seq, State: c.State, Note: clip(firstLine(c.Note), maxQuestion), Edited: v.edited, Branches: made}
 	if err := d.end(a, m.From, data, v.body); err != nil {
 		return err
 	}
+	return d.resumes(s, m.From)
+}
+
+// resumes ends the wait for an answer.
+func (d *driver) resumes(s *stint.Session, by stint.Actor) error {
 	if s.Status != stint.Waiting || s.Wait.For != stint.ForApproval {
 		return nil
 	}
-	_, err = d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: d.here(), Actor: m.From, Data: journal.Resumed{Why: "decision"}})
+	_, err := d.w.add(journal.Draft{Kind: stint.SessionResumed, Pos: d.here(), Actor: by, Data: journal.Resumed{Why: "decision"}})
 	return err
 }
 

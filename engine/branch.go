@@ -55,43 +55,17 @@ func (e *Engine) branch(ctx context.Context, parent stint.ID, b Branch, still bo
 	if b.From != nil {
 		loop = *b.From
 	}
-	end, err := e.endOf(ctx, s, loop)
-	if err != nil {
-		return Created{}, err
-	}
-	cp, err := e.left(ctx, end)
-	if err != nil {
-		return Created{}, err
-	}
-	r, c, err := e.offshoot(ctx, s, loop, &b)
-	if err != nil {
-		return Created{}, err
-	}
-	c.Parent = stint.Parent{Session: s.ID, Seq: end.Seq, Hash: end.Hash, Branch: true, Loop: loop, Reason: clip(firstLine(b.Reason), maxQuestion)}
+	var skipped []journal.DoubtedStep
 	if !row.Live || still {
-		if c.Skipped, err = e.skipped(ctx, s, loop, b.InDoubt); err != nil {
+		if skipped, err = e.skipped(ctx, s, loop, b.InDoubt); err != nil {
 			return Created{}, err
 		}
 	}
-	state := []byte(b.State)
-	if state == nil {
-		state, err = journal.ReadState(cp, e.source(ctx, s))
-	} else {
-		err = checkValue("the state", b.State)
+	batch, err := e.offspring(ctx, s, loop, &b, skipped)
+	if err == nil {
+		err = e.heard(ctx, s, loop, &b, &batch)
 	}
 	if err != nil {
-		return Created{}, err
-	}
-	if state != nil {
-		if c.State, state, err = journal.WriteState(stint.Checkpoint{}, nil, state, nil); err != nil {
-			return Created{}, err
-		}
-	}
-	batch, err := e.bear(ctx, r, c, state)
-	if err != nil {
-		return Created{}, err
-	}
-	if err := e.heard(ctx, s, loop, &b, &batch); err != nil {
 		return Created{}, err
 	}
 	l, err := e.store.Create(ctx, batch, stint.Claim{})
@@ -100,6 +74,39 @@ func (e *Engine) branch(ctx context.Context, parent stint.ID, b Branch, still bo
 	}
 	e.poke()
 	return Created{l.Session, l.Session != batch.Session.ID}, nil
+}
+
+// offspring is how a branch of s behind a loop begins, with what it must not do.
+func (e *Engine) offspring(ctx context.Context, s *stint.Session, loop int, b *Branch, skipped []journal.DoubtedStep) (batch stint.Batch, err error) {
+	end, err := e.endOf(ctx, s, loop)
+	if err != nil {
+		return batch, err
+	}
+	cp, err := e.left(ctx, end)
+	if err != nil {
+		return batch, err
+	}
+	r, c, err := e.offshoot(ctx, s, loop, b)
+	if err != nil {
+		return batch, err
+	}
+	c.Parent = stint.Parent{Session: s.ID, Seq: end.Seq, Hash: end.Hash, Branch: true, Loop: loop, Reason: clip(firstLine(b.Reason), maxQuestion)}
+	c.Skipped = skipped
+	state := []byte(b.State)
+	if state == nil {
+		state, err = journal.ReadState(cp, e.source(ctx, s))
+	} else {
+		err = checkValue("the state", b.State)
+	}
+	if err != nil {
+		return batch, err
+	}
+	if state != nil {
+		if c.State, state, err = journal.WriteState(stint.Checkpoint{}, nil, state, nil); err != nil {
+			return batch, err
+		}
+	}
+	return e.bear(ctx, r, c, state)
 }
 
 // offshoot is what a branch of s has of its parent.

@@ -125,6 +125,9 @@ func apply(s *stint.Session, e *stint.Entry, d any) error {
 		}
 		stepRequested(s, d)
 	case StepDone:
+		if d.Copied && (!s.Parent.Branch || e.Epoch != 0) {
+			return illegal(s, e, "only what a branch begins with is copied")
+		}
 		if err := permitted(s, e, d.StepRequested); err != nil {
 			return err
 		}
@@ -373,6 +376,12 @@ func stepRequested(s *stint.Session, d StepRequested) {
 }
 
 func stepDone(s *stint.Session, e *stint.Entry, d StepDone) {
+	if d.Copied {
+		if e.Kind == stint.StepCompleted || d.Definite {
+			settled(s, e.Pos)
+		}
+		return
+	}
 	if e.Kind == stint.StepFailed {
 		s.Totals.Errors++
 	} else {

@@ -173,7 +173,8 @@ type ApprovalDecided struct {
 	// Edited is the short hash of the input that takes the place of the one that was asked
 	// about, if the person changed it; the body is that input.
 	Edited string `json:"edited,omitempty"`
-	// Branches are the sessions that a yes to a branch made.
+	// Branches are the sessions that a yes to a branch made, or that go on from a question
+	// with another answer.
 	Branches []stint.ID `json:"branches,omitempty"`
 }
 
@@ -188,6 +189,10 @@ type Decision struct {
 	Edit     bool                `json:"edit,omitempty"`  // the body is the input to do it with
 	Roles    []string            `json:"roles,omitempty"` // of the person, as whoever let them in knows
 	Each     stint.Actor         `json:"each,omitempty"`  // who decides, where several have to
+	// Branches are what else is decided: for each a branch goes on from the question with
+	// that. Of them only the State, the Note and the Answer, where one is asked for, count.
+	Branches []Decision      `json:"branches,omitempty"`
+	Answer   json.RawMessage `json:"answer,omitempty"`
 }
 
 // MessageID is the id of the message that has this decision: the same for all decisions
@@ -211,6 +216,9 @@ type StepDone struct {
 	Error    string          `json:"error,omitempty"`    // one line, for lists
 	Definite bool            `json:"definite,omitempty"` // the error is the step's result, not a try that failed
 	Final    bool            `json:"final,omitempty"`
+	// Copied says that the session which this one branched off did the step, within the loop
+	// at which it did: it counts there, and is answered from the journal here.
+	Copied bool `json:"copied,omitempty"`
 }
 
 // Failure is the body of a definite step.failed, as JSON: the error as the agent got

@@ -93,6 +93,9 @@ func (d StepDone) appendJSON(b []byte) []byte {
 	if d.Final {
 		b = append(b, `,"final":true`...)
 	}
+	if d.Copied {
+		b = append(b, `,"copied":true`...)
+	}
 	return append(b, '}')
 }
 

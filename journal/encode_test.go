@@ -37,7 +37,11 @@ func TestHandWrittenJSON(t *testing.T) {
 		sameJSON(t, c, journal.Draft{Kind: stint.StepRequested, Pos: c.at(1, 0), Data: drawStepDone(t).StepRequested})
 	}))
 	t.Run("step.completed", rapid.MakeCheck(func(t *rapid.T) {
-		c := begun(t)
+		c := newChain(t)
+		c.epoch = 0 // a branch, which may begin with steps of its parent
+		first := createdData()
+		first.Parent = stint.Parent{Session: testID(2), Seq: 1, Hash: stint.Hash{9}, Branch: true}
+		c.must(journal.Draft{Kind: stint.SessionCreated, Data: first})
 		c.loop()
 		kind := rapid.SampledFrom([]stint.Kind{stint.StepCompleted, stint.StepFailed}).Draw(t, "kind")
 		sameJSON(t, c, journal.Draft{Kind: kind, Pos: c.at(1, 0), Data: drawStepDone(t)})
@@ -144,7 +148,7 @@ func drawStepDone(t *rapid.T) journal.StepDone {
 		StepRequested: journal.StepRequested{
 			Name: drawText(t, "name"), Kind: stint.StepKind(drawText(t, "kind")), Effect: stint.Effect(drawText(t, "effect")), Input: drawText(t, "input"), Asked: drawText(t, "asked"), Rule: drawText(t, "rule"), Child: rapid.Bool().Draw(t, "child"), Reserve: drawAnyUsage(t),
 		},
-		MS: drawCount(t, "ms"), Usage: drawAnyUsage(t), Error: drawText(t, "error"), Definite: rapid.Bool().Draw(t, "definite"), Final: rapid.Bool().Draw(t, "final"),
+		MS: drawCount(t, "ms"), Usage: drawAnyUsage(t), Error: drawText(t, "error"), Definite: rapid.Bool().Draw(t, "definite"), Final: rapid.Bool().Draw(t, "final"), Copied: rapid.Bool().Draw(t, "copied"),
 	}
 	d.Args = drawRaw(t, "args")
 	return d

@@ -216,7 +216,7 @@ func drawData(t *rapid.T, c *chain, kind stint.Kind) any {
 	case stint.ApprovalRequested, stint.ApprovalDecided, stint.ApprovalChanged:
 		return drawApproval(t, c, kind)
 	case stint.StepCompleted, stint.StepFailed:
-		return journal.StepDone{StepRequested: drawAskedStep(t, c), Usage: drawUsage(t), Definite: rapid.Bool().Draw(t, "definite")}
+		return journal.StepDone{StepRequested: drawAskedStep(t, c), Usage: drawUsage(t), Definite: rapid.Bool().Draw(t, "definite"), Copied: rapid.IntRange(0, 5).Draw(t, "copied") == 0}
 	case stint.StepResolved:
 		return journal.StepResolved{Verdict: journal.Happened}
 	case stint.MessageTaken, stint.MessageRefused:

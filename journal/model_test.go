@@ -210,6 +210,9 @@ func (m *model) legal(kind stint.Kind, pos stint.Position, epoch int64, actor st
 		if pos.Step == 0 && kind == stint.ApprovalRequested {
 			return true
 		}
+		if d, ok := data.(journal.StepDone); ok && d.Copied && (!m.facts[0].data.(journal.Created).Parent.Branch || epoch != 0) {
+			return false
+		}
 		if pos.Step < 1 || !m.mayStep(kind, pos, data) {
 			return false
 		}
@@ -411,6 +414,14 @@ func (m *model) totals() stint.Totals {
 				t.Children++
 			}
 		case journal.StepDone:
+			if d.Copied { // it counts where it was done
+				if f.kind == stint.StepCompleted {
+					t.Steps--
+				} else {
+					t.Errors--
+				}
+				break
+			}
 			if d.Kind == stint.Tool {
 				t.Tools++
 			}

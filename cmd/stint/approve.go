@@ -78,6 +78,7 @@ type decision struct {
 	grant  string        // session, agent or store; empty: none
 	life   time.Duration // of it
 	when   string        // what calls it is for; empty: those of exactly these arguments
+	others []string      // answers that branches go on with
 }
 
 func (a *app) approveCommand() *cobra.Command {
@@ -89,8 +90,11 @@ arguments that were shown, once. --answer gives the answer where one is asked fo
 of the schema that was shown, or a text where a text is wanted. --args puts other
 arguments in the place of those shown, where that is allowed. A session that has one
 open question may stand for it. The first decision counts; a later one is told who
-decided, and when.`,
-		Example: "  stint approve x81d.45\n  stint approve x81d.45 -m \"checked the amount\" --run\n  stint approve x81d.52 --answer blue\n  stint approve x81d.45 --args '{\"amount\": 90}'",
+decided, and when.
+
+--branch-with makes a branch that goes on from the question with another answer, yes, no
+or what is asked for: what the loop has done before it is not done again there.`,
+		Example: "  stint approve x81d.45\n  stint approve x81d.45 -m \"checked the amount\" --run\n  stint approve x81d.52 --answer blue\n  stint approve x81d.45 --args '{\"amount\": 90}'\n  stint approve x81d.45 --branch-with no\n  stint approve x81d.52 --answer blue --branch-with red --branch-with green",
 		Args:    atLeast(1, "one or more approvals, like x81d.45"), ValidArgsFunction: a.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.decideAll(cmd.Context(), args, d) },
 	}
@@ -109,7 +113,7 @@ func (a *app) denyCommand() *cobra.Command {
 		Use: "deny APPROVAL…", Short: "Say no to what a session asks",
 		Long: `Say no to a question that stint approvals lists: the step is not done, and the agent
 goes on with the no as its result, and with the words that you give.`,
-		Example: "  stint deny x81d.45 -m \"use the staging account\"",
+		Example: "  stint deny x81d.45 -m \"use the staging account\"\n  stint deny x81d.45 --branch-with yes",
 		Args:    atLeast(1, "one or more approvals, like x81d.45"), ValidArgsFunction: a.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.decideAll(cmd.Context(), args, d) },
 	}
@@ -120,6 +124,7 @@ goes on with the no as its result, and with the words that you give.`,
 func (d *decision) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&d.note, "message", "m", "", "your words, one line of at most 1,000 bytes; the agent and the journal get them")
 	cmd.Flags().BoolVar(&d.run, "run", false, runHere)
+	cmd.Flags().StringArrayVar(&d.others, "branch-with", nil, "make a branch that goes on with this `ANSWER` instead: yes, no, or one as --answer takes it; repeatable")
 }
 
 // decideAll gives one decision on several questions.
@@ -174,6 +179,23 @@ func (a *app) decide(ctx context.Context, s *site, name string, d decision) erro
 		line += "; " + s.runs(&row)
 	}
 	a.printf("%s\n", term.Line(line))
+	return a.madeWith(ctx, s, &after, len(d.others))
+}
+
+// madeWith says which branches a decision made.
+func (a *app) madeWith(ctx context.Context, s *site, row *stint.Row, n int) error {
+	if n == 0 {
+		return nil
+	}
+	rows, err := s.store.Sessions(ctx, stint.Filter{Family: row.Session.Family, Limit: n})
+	if err != nil {
+		return err
+	}
+	for i := range slices.Backward(rows) {
+		if b := &rows[i]; b.Session.Parent.Branch && b.Session.Parent.Session == row.Session.ID {
+			a.printf("%s (%s) goes on from there: %s\n", term.Line(b.Session.Name), b.Short, term.Line(b.Session.Parent.Reason))
+		}
+	}
 	return nil
 }
 
@@ -183,7 +205,7 @@ func (d *decision) said(a *app) *control.Decision {
 	if d.grant != "" {
 		grant = &policy.Grant{Scope: policy.Scope(d.grant), When: d.when, Expires: time.Now().Add(d.life).UTC()}
 	}
-	return &control.Decision{Grant: grant, State: d.state, From: a.actor(), Note: d.note, Answer: d.answer, Text: true, Args: d.args, Roles: texts(access.Local().Roles())}
+	return &control.Decision{Grant: grant, State: d.state, From: a.actor(), Note: d.note, Answer: d.answer, Text: true, Args: d.args, Others: d.others, Roles: texts(access.Local().Roles())}
 }
 
 // mayDecide refuses a decision by a process that a session of the same family started, or

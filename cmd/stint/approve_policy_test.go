@@ -229,3 +229,35 @@ agents:
 	d.ok("resume", "twig", "--run")
 	d.ok("verify", "--all")
 }
+
+// TestBranchWith: an approver lets a session go on with one answer, and branches with others;
+// what the model was asked before the question is not asked again there.
+func TestBranchWith(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.put("pay.sh", "cat >> paid; echo >> paid; echo paid\n")
+	d.put("pay.json", `{"steps":[{"tools":[{"name":"pay","input":{"amount":5}}]},{"text":"That is all."}]}`)
+	d.put("stint.yaml", "policy: [{name: all, tool: pay, do: ask}, {name: split, verb: branch, when: args.reason == \"never\", do: deny}]\nagents:\n  pay"+payer)
+	d.says(exitWaits, "approval", "run", "-q", "pay", "-p", "go", "--name", "pay-1")
+	d.says(exitInvalid, `asks for a yes or a no, and "maybe" is none of them`, "approve", "pay-1", "--branch-with", "maybe")
+	out := d.ok("deny", "pay-1", "-m", "not now", "--branch-with", "yes")
+	if !strings.Contains(out, "pay-1.1-2-1-1 (") || !strings.Contains(out, "goes on from there: approved to pay") {
+		t.Errorf("it says\n%s", out)
+	}
+	d.ok("resume", "pay-1", "--run")
+	if paid, _ := d.read("paid"); paid != "" {
+		t.Errorf("a no paid %q", paid)
+	}
+	d.ok("resume", "pay-1.1-2-1-1", "--run")
+	if paid, _ := d.read("paid"); paid != "{\"amount\":5}\n" {
+		t.Errorf("a yes paid %q", paid)
+	}
+	if log := d.ok("logs", "pay-1.1-2-1-1"); !strings.Contains(log, "was done by the session that it branched off") {
+		t.Errorf("the log does not say whose the first steps are:\n%s", log)
+	}
+	if out := d.ok("show", "pay-1.1-2-1-1"); !strings.Contains(out, "loops 2/50") || !strings.Contains(out, "2 steps") {
+		t.Errorf("the branch counts what its parent did:\n%s", out)
+	}
+	d.ok("verify", "--all")
+	d.ok("replay", "pay-1.1-2-1-1")
+}

@@ -69,7 +69,7 @@ func (s *server) agentRoutes() {
 		func(ctx context.Context, in *approveInput) (*sessionOutput, error) {
 			v := control.Decision{State: stint.ApprovalApproved}
 			if in.Body != nil {
-				v.Note, v.Answer, v.Args = in.Body.Message, string(in.Body.Answer), string(in.Body.Args)
+				v.Note, v.Answer, v.Args, v.Others = in.Body.Message, string(in.Body.Answer), string(in.Body.Args), in.Body.texts()
 				var err error
 				if v.Grant, err = in.Body.Grant.grant(); err != nil {
 					return nil, err
@@ -81,7 +81,7 @@ func (s *server) agentRoutes() {
 		func(ctx context.Context, in *denyInput) (*sessionOutput, error) {
 			v := control.Decision{State: stint.ApprovalDenied}
 			if in.Body != nil {
-				v.Note = in.Body.Message
+				v.Note, v.Others = in.Body.Message, in.Body.texts()
 			}
 			return s.decide(ctx, in.ID, v)
 		})
@@ -114,6 +114,7 @@ type ApprovalPath struct {
 
 type denyBody struct {
 	Message string `json:"message,omitempty" maxLength:"1000" doc:"Your words, one line; the agent and the journal get them."`
+	othersBody
 }
 
 type approveBody struct {
@@ -121,6 +122,20 @@ type approveBody struct {
 	Answer  json.RawMessage `json:"answer,omitempty" doc:"The answer, of the schema that was shown, where one is asked for."`
 	Args    json.RawMessage `json:"args,omitempty" doc:"The arguments to do it with instead of those that were shown, where that is allowed. The agent is told."`
 	Grant   *grantBody      `json:"grant,omitempty" doc:"Say yes to calls to come besides."`
+	othersBody
+}
+
+// othersBody are the answers that branches go on with.
+type othersBody struct {
+	Others []json.RawMessage `json:"branch_with,omitempty" maxItems:"10" doc:"Answers with which branches go on from the question: \"yes\", \"no\", or any JSON of the schema that was shown where an answer is asked for."`
+}
+
+// texts are the answers as a decision has them.
+func (b *othersBody) texts() (all []string) {
+	for _, raw := range b.Others {
+		all = append(all, string(raw))
+	}
+	return all
 }
 
 type grantBody struct {

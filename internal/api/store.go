@@ -273,14 +273,14 @@ func (s *server) maySend(ctx context.Context, to stint.ID, m *stint.Message) err
 			return err
 		}
 		m.ID, m.Data = d.MessageID(), data
-		if s.MayDecide == nil {
-			return nil
-		}
 		row, err := s.Store.Session(ctx, to)
-		if err != nil {
-			return err
+		if err == nil && s.MayDecide != nil {
+			err = s.MayDecide(ctx, &row)
 		}
-		return s.MayDecide(ctx, &row)
+		if err == nil && len(d.Branches) > 0 {
+			err = s.desk().MayBranch(ctx, &row, actor(ctx))
+		}
+		return err
 	case stint.Restart, stint.Rollback, stint.BranchOff:
 		row, err := s.Store.Session(ctx, to)
 		if err != nil {

@@ -28,7 +28,14 @@ type Decision struct {
 	Roles  []string      // that the person has, for questions that only some may decide
 	Grant  *policy.Grant // what is said yes to besides, of calls to come: Scope, and if it is given When, Expires; nil: nothing
 	Text   bool          // Answer may also be a text without quotes, where a text is asked for
+
+	// Others are what else is answered: for each a branch goes on from the question with
+	// that. A yes or a no is "yes" or "no", where nothing else is asked for.
+	Others []string
 }
+
+// maxOthers is how many branches one decision can make.
+const maxOthers = 10
 
 // maxNote is how many bytes of a person's words the journal keeps beside a decision.
 const maxNote = 1000
@@ -85,6 +92,9 @@ func (d *Desk) Decide(ctx context.Context, name string, v Decision, may func(con
 	}
 	if asked.Quorum > 1 {
 		c.Each = v.From
+	}
+	if c.Branches, err = d.others(ctx, &v, &row, &asked); err != nil {
+		return row, asked, err
 	}
 	data, err := stint.Marshal(c)
 	if err != nil {

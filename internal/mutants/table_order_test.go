@@ -49,6 +49,26 @@ func orderMutants() []mutant {
 			edits: one("\t\t\t\tacted = true\n", ""),
 			why:   "what a dead runner had begun is done again under its key with another input",
 			red:   by("engine", "TestInterruptedEffect"),
+		}, {
+			name: "split-does-it-again", file: "engine/split.go",
+			edits: one("\tcase stint.StepCompleted, stint.StepFailed:\n", "\tcase stint.StepFailed:\n"),
+			why:   "what stands before a question is done again by each branch at it",
+			red:   by("engine", "TestSplit"),
+		}, {
+			name: "split-counts-twice", file: "journal/apply.go",
+			edits: one("\tif d.Copied {\n", "\tif false {\n"),
+			why:   "money is counted in two sessions",
+			red:   by("engine", "TestSplit"),
+		}, {
+			name: "split-makes-more", file: "engine/split.go",
+			edits: one(`Dedupe: fmt.Sprintf("approval/%s/%d", id, n)`, `Dedupe: fmt.Sprintf("approval/%s/%d", id, n) + ident.New().String()`),
+			why:   "a crash makes a second branch with the same answer",
+			red:   by("engine", "TestSplitOnce"),
+		}, {
+			name: "split-shares-a-child", file: "engine/split.go",
+			edits: one("err == nil && d.Child", "err == nil && d.Child && d.Name == \"\""),
+			why:   "a branch waits for a session that tells another one of its end",
+			red:   by("engine", "TestSplitWhereAChildIs"),
 		},
 	}
 }

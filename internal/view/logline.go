@@ -47,7 +47,7 @@ func (l *Log) words(ctx context.Context, e *stint.Entry) ([]logLine, error) {
 	case stint.StepResolved:
 		d, err := journal.Decode[journal.StepResolved](e)
 		return []logLine{{arrow: "←", name: "resolved", text: list(verdictWord(d.Verdict)+", says "+string(e.Actor), d.Reason, l.beginning(e)), color: term.Yellow}}, err
-	case stint.ApprovalRequested, stint.ApprovalDecided:
+	case stint.ApprovalRequested, stint.ApprovalDecided, stint.ApprovalChanged:
 		return l.approval(e)
 	case stint.LoopStarted:
 		return l.loopStarted(e)
@@ -95,7 +95,9 @@ func (l *Log) session(e *stint.Entry) ([]logLine, error) {
 	case stint.SessionReleased:
 		var d journal.Released
 		d, err = journal.Decode[journal.Released](e)
-		ln.text = "given back by its runner (" + d.Why + ")"
+		if ln.text = "given back by its runner (" + d.Why + ")"; d.Why == "branch" {
+			ln.text = "what is above was done by the session that it branched off"
+		}
 	case stint.SessionEnded:
 		var d journal.Ended
 		d, err = journal.Decode[journal.Ended](e)
@@ -195,6 +197,14 @@ func (l *Log) approval(e *stint.Entry) ([]logLine, error) {
 	if e.Kind == stint.ApprovalRequested {
 		d, err := journal.Decode[journal.ApprovalRequested](e)
 		return []logLine{{arrow: "?", name: "approval", text: list(d.Text, d.Why, fmt.Sprintf("stint approve %s.%d", l.row.Short, e.Seq)), color: term.Yellow}}, err
+	}
+	if e.Kind == stint.ApprovalChanged {
+		d, err := journal.Decode[journal.ApprovalChanged](e)
+		text := list(d.Note, strings.Join(d.Approvers, ", "))
+		if d.Yes {
+			text = list("yes by "+string(e.Actor)+", and others have to say so", d.Note)
+		}
+		return []logLine{{arrow: "?", name: "approval", text: text, color: term.Yellow}}, err
 	}
 	d, err := journal.Decode[journal.ApprovalDecided](e)
 	ln := logLine{arrow: "←", name: "approval", text: list(string(d.State)+" by "+string(e.Actor), d.Note, l.beginning(e)), color: term.Green}

@@ -314,6 +314,9 @@ func (p *page) lineage(row *stint.Row, v *Show) string {
 	}
 	if n := v.Related.Branches; n > 0 {
 		branches = fmt.Sprintf("%d branches", n)
+		if n == 1 {
+			branches = "1 branch"
+		}
 	}
 	return list(append([]string{parent, attempt, deaths, children, branches}, moved...)...)
 }
