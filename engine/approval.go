@@ -272,7 +272,11 @@ func (d *driver) decide(s *stint.Session, m stint.Message) error {
 	case a.State != stint.ApprovalOpen:
 		return d.refuse(m, fmt.Sprintf("it was %s by %s at %s", a.State, a.By, a.At.Format(time.RFC3339)))
 	}
-	v, why, err := d.vote(a, &m, &c)
+	why, err := d.tooLate(a, m.At)
+	var v vote
+	if err == nil && why == "" {
+		v, why, err = d.vote(a, &m, &c)
+	}
 	switch {
 	case err != nil:
 		return err

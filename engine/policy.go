@@ -148,17 +148,36 @@ func nextExpiry(s *stint.Session) (until time.Time, open bool) {
 	return until, open
 }
 
+// tooLate is why a decision that came at a time is none any more, whoever has noticed; empty:
+// it came before the deadline, or the question outlives that.
+func (d *driver) tooLate(a *stint.Approval, at time.Time) (string, error) {
+	if a.Until.IsZero() || at.Before(a.Until) {
+		return "", nil
+	}
+	v, _, err := d.asked(a)
+	if what, _ := atDeadline(a, v); err != nil || what == policy.Escalate || what == policy.ExpireAsk {
+		return "", err
+	}
+	return "it expired at " + a.Until.Format(time.RFC3339) + ": nobody had decided", nil
+}
+
+// atDeadline is what the policy does with a question whose time is up, and who may decide
+// from then on.
+func atDeadline(a *stint.Approval, v *policy.Verdict) (policy.OnExpire, []string) {
+	if v == nil {
+		return policy.ExpireDeny, nil
+	}
+	n := 0
+	if v.Deadline > 0 {
+		n = int(a.Until.Sub(a.Since) / v.Deadline)
+	}
+	return v.Expired(n)
+}
+
 // late does with a question whose time is up what its policy says. Its first deadline may
 // lead to others, who get as long.
 func (d *driver) late(a *stint.Approval, v *policy.Verdict) (*parking, error) {
-	what, others := policy.ExpireDeny, []string(nil)
-	if v != nil {
-		n := 0
-		if v.Deadline > 0 {
-			n = int(a.Until.Sub(a.Since) / v.Deadline)
-		}
-		what, others = v.Expired(n)
-	}
+	what, others := atDeadline(a, v)
 	pos := d.here()
 	pos.Step, pos.Sub = a.Step.Step, a.Step.Sub
 	switch what {

@@ -187,3 +187,35 @@ func TestPolicyExpires(t *testing.T) {
 		})
 	}
 }
+
+// TestLateIsLate: a yes that comes after the deadline is none, also where nobody was there to
+// notice that it passed.
+func TestLateIsLate(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprintf("late=%v", late), func(t *testing.T) {
+			inBubble(t, func(r *rig) {
+				p := &paid{}
+				a := policed(t, p, pay(policy.Ask, policy.Asking{Deadline: time.Hour}))
+				n := r.serve(engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
+				id := r.start(n.Engine, a, "")
+				q := r.question(id)
+				n.stop()
+				yes := func() { r.decides(id, "human:ana", journal.Decision{Approval: q.Seq, State: stint.ApprovalApproved}, "") }
+				if !late {
+					yes()
+				}
+				<-time.After(2 * time.Hour)
+				if late {
+					yes()
+				}
+				n = r.serve(engine.Options{Agents: []engine.Agent{a}, Holder: "r2"})
+				<-time.After(time.Minute)
+				n.stop()
+				if (len(p.did) == 0) != late || (len(r.refusals(id)) == 1) != late {
+					t.Errorf("%q was done, and refused was %q\n%s", p.did, r.refusals(id), r.journal(id))
+				}
+				r.verifies(id)
+			})
+		})
+	}
+}

@@ -50,6 +50,11 @@ func orderMutants() []mutant {
 			why:   "what a dead runner had begun is done again under its key with another input",
 			red:   by("engine", "TestInterruptedEffect"),
 		}, {
+			name: "late-is-in-time", file: "engine/policy.go",
+			edits: one("a.Until.IsZero() || at.Before(a.Until)", "a.Until.IsZero() || at.Before(a.Until.Add(1<<50))"),
+			why:   "a yes that comes after the deadline counts where nobody noticed that it passed",
+			red:   by("engine", "TestLateIsLate"),
+		}, {
 			name: "split-does-it-again", file: "engine/split.go",
 			edits: one("\tcase stint.StepCompleted, stint.StepFailed:\n", "\tcase stint.StepFailed:\n"),
 			why:   "what stands before a question is done again by each branch at it",
