@@ -32,7 +32,7 @@ func (d *driver) askOrder(s *stint.Session, m stint.Message, c journal.Command) 
 	case open >= maxOrders:
 		return d.refuse(m, fmt.Sprintf("%d orders of this session wait for a decision; decide some of them first", open))
 	}
-	if why := d.refusal(s, c); why != "" && m.Kind != stint.BranchOff {
+	if why := d.refusal(s, c); why != "" {
 		return d.refuse(m, why)
 	}
 	order, err := stint.Marshal(c)

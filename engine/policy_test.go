@@ -200,7 +200,9 @@ func TestLateIsLate(t *testing.T) {
 				id := r.start(n.Engine, a, "")
 				q := r.question(id)
 				n.stop()
-				yes := func() { r.decides(id, "human:ana", journal.Decision{Approval: q.Seq, State: stint.ApprovalApproved}, "") }
+				yes := func() {
+					r.decides(id, "human:ana", journal.Decision{Approval: q.Seq, State: stint.ApprovalApproved}, "")
+				}
 				if !late {
 					yes()
 				}

@@ -210,7 +210,7 @@ func (p *Plan) decisions(es []stint.Entry, left []Loop) error {
 	asked, lines := map[stint.Seq]StepRequested{}, linesOf(left)
 	for i := range es {
 		e := &es[i]
-		if line, ok := lines[e.Pos.Loop]; !ok || line != e.Pos.Line {
+		if line, ok := lines[e.Pos.Loop]; !ok || line != e.Pos.Line || e.Pos.Step == 0 { // what was ordered is not asked again
 			continue
 		}
 		switch e.Kind {

@@ -179,6 +179,9 @@ agents:
 	if out := d.ok("show", "a-1"); !strings.Contains(out, "completed") {
 		t.Errorf("after a no:\n%s", out)
 	}
+	if out := d.ok("restart", "a-1", "--from", "2", "--dry-run", "--json"); !strings.Contains(out, `"decided":[]`) {
+		t.Errorf("what was said of an order is asked again:\n%s", out)
+	}
 	d.ok("restart", "a-1", "--from", "2") // the rule is for what goes further back
 	if list := d.asked(); len(list) != 0 {
 		t.Errorf("on the new line %q are asked", list)
