@@ -35,6 +35,7 @@ type Error struct {
 	Session ID     // zero when no session is concerned
 	Err     error  // the cause; may be nil
 	Hint    string // what to do next, best a command; may be empty
+	Metric  string // of [Limit] from a store: the meter that would have passed its limit; else empty
 }
 
 // Error returns "op session: cause". The hint is not part of it: print it on a

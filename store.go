@@ -41,7 +41,7 @@ type Writer interface {
 	// Appends of one session commit in the order of the calls, and once one is refused
 	// so are those queued behind it. Errors: [Fenced] if the epoch is not the lease's;
 	// [Conflict] if b.Entries[0].Seq is not the head's successor or a key is taken;
-	// [Limit] if a meter would pass its limit; [Unavailable] if the disk is full or
+	// [Limit] if a meter would pass its limit, which the error names; [Unavailable] if the disk is full or
 	// the store closed. Neighbours in a group commit do not fail each other.
 	Append(ctx context.Context, l Lease, b Batch, done func(error))
 	// Renew extends the leases to ttl from now and sets their NOW lines. It returns

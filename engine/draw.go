@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/stint-dev/stint"
 )
@@ -60,18 +59,19 @@ func (d *driver) spent(err error) *parking {
 
 // passed says whose limit it was that refused a draw.
 func passed(err error, tree []stint.Session) error {
-	if stint.CodeOf(err) != stint.Limit {
+	var e *stint.Error
+	if !errors.As(err, &e) || e.Metric == "" {
 		return err
 	}
 	for i := range tree {
-		s, text := &tree[i], err.Error()
+		s := &tree[i]
 		figure, name := "", ""
-		switch {
-		case strings.Contains(text, metric(perTokens, s.ID)):
+		switch e.Metric {
+		case metric(perTokens, s.ID):
 			name, figure = perTokens, fmt.Sprintf("%d tokens", s.Limits.Tokens)
-		case strings.Contains(text, metric(perCost, s.ID)):
+		case metric(perCost, s.ID):
 			name, figure = perCost, fmt.Sprintf("$%v", s.Limits.Cost)
-		case strings.Contains(text, metric(perChild, s.ID)):
+		case metric(perChild, s.ID):
 			name, figure = perChild, fmt.Sprintf("%d", max(0, s.Limits.Children))
 		default:
 			continue

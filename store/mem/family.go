@@ -37,8 +37,9 @@ func (f *family) metered(ms []stint.Meter) (map[string]use, error) {
 		u := next[m.Metric]
 		next[m.Metric] = use{u.spent + m.Spend, u.reserved + m.Reserve}
 		if m.Reserve > 0 && m.Limit >= 0 && u.spent+m.Spend+u.reserved+m.Reserve > m.Limit {
-			return nil, refuse(stint.Limit, "reserve", stint.ID{}, "raise the limit of "+m.Metric+", or wait until what is reserved was settled",
-				"%d more %s after %d spent and %d reserved would pass the limit of %d", m.Reserve, m.Metric, u.spent, u.reserved, m.Limit)
+			e := stint.Limit.Errorf("reserve", "%d more %s after %d spent and %d reserved would pass the limit of %d", m.Reserve, m.Metric, u.spent, u.reserved, m.Limit)
+			e.Metric, e.Hint = m.Metric, "raise the limit of "+m.Metric+", or wait until what is reserved was settled"
+			return nil, e
 		}
 	}
 	return next, nil

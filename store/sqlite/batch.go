@@ -89,8 +89,9 @@ func (w *writer) meters(op string, fid int64, ms []stint.Meter) error {
 			}
 		}
 		if spent+m.Spend+reserved+m.Reserve > m.Limit {
-			return refuse(stint.Limit, op, stint.ID{}, "raise the limit of "+m.Metric+", or wait until what is reserved was settled",
-				"%d more %s after %d spent and %d reserved would pass the limit of %d", m.Reserve, m.Metric, spent, reserved, m.Limit)
+			e := stint.Limit.Errorf(op, "%d more %s after %d spent and %d reserved would pass the limit of %d", m.Reserve, m.Metric, spent, reserved, m.Limit)
+			e.Metric, e.Hint = m.Metric, "raise the limit of "+m.Metric+", or wait until what is reserved was settled"
+			return e
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -209,7 +210,12 @@ func reserve(metric string, limit, n int64) stint.Meter {
 
 func meterLimit(k *kit) {
 	c := k.claimed(k.runner("r"))
-	k.refused(k.use(c, reserve("tokens", 100, 101)), stint.Limit, "tokens")
+	err := k.use(c, reserve("tokens", 100, 101))
+	k.refused(err, stint.Limit, "tokens")
+	var named *stint.Error
+	if !errors.As(err, &named) || named.Metric != "tokens" {
+		k.Errorf("the error %v names no metric", err)
+	}
 	k.ok(k.use(c, reserve("tokens", 100, 40)))
 	k.refused(k.use(c, reserve("tokens", 100, 61)), stint.Limit, "tokens")
 	k.ok(k.use(c, reserve("tokens", 100, 60)))
