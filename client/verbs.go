@@ -104,6 +104,27 @@ func (c *Client) Branch(ctx context.Context, parent stint.ID, b Branch) (Started
 	return c.begin(ctx, "/v1/sessions/"+parent.String()+"/branch", b, b.Key)
 }
 
+// Approval is a yes to what a session asks.
+type Approval struct {
+	Message string          `json:"message,omitempty"` // one line, for the agent and the journal
+	Answer  json.RawMessage `json:"answer,omitempty"`  // where one is asked for
+	Args    json.RawMessage `json:"args,omitempty"`    // to do it with instead, where that is allowed
+	Grant   *Grant          `json:"grant,omitempty"`   // a yes to calls to come besides
+}
+
+// Grant is a yes to calls to come.
+type Grant struct {
+	Scope string `json:"scope"`          // session, agent or store
+	When  string `json:"when,omitempty"` // for which calls this is true; empty: those with the same arguments
+	For   string `json:"for,omitempty"`  // how long, like 48h; empty: 30 days
+}
+
+// Approve says yes to a question, by its id or by the session that asks only one. The first
+// decision counts: a later one is [stint.Conflict], which says whose that was and when.
+func (c *Client) Approve(ctx context.Context, question string, a Approval) error {
+	return c.call(ctx, request{method: http.MethodPost, path: "/v1/approvals/" + url.PathEscape(question) + "/approve", body: a}, nil)
+}
+
 // Settle has a session that nobody runs act on the messages in its inbox, as far as that
 // needs no runner: a pause, a stop, a decision. Twice does no more than once.
 func (c *Client) Settle(ctx context.Context, id stint.ID) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/client"
 	"github.com/stint-dev/stint/internal/access"
 	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/proc"
@@ -143,10 +145,8 @@ func (a *app) decideAll(ctx context.Context, names []string, d decision) error {
 	case d.grant != "" && !slices.Contains([]policy.Scope{policy.InSession, policy.OfAgent, policy.InStore}, policy.Scope(d.grant)):
 		return usage(fmt.Errorf("--grant is session, agent or store, not %q", d.grant))
 	}
-	if s.server != nil && d.grant != "" {
-		e := stint.Invalid.Errorf("", "--grant needs the store itself, and the session is one of the server %s", s.server.Server())
-		e.Hint = "POST /v1/approvals/ID/approve with a member grant does it there; docs/api.md"
-		return e
+	if s.server != nil && d.grant != "" && len(d.others) > 0 {
+		return usage(fmt.Errorf("at a server --grant and --branch-with are two decisions: give one of them"))
 	}
 	if d.run && len(names) > 1 {
 		return usage(fmt.Errorf("--run takes one approval"))
@@ -155,7 +155,7 @@ func (a *app) decideAll(ctx context.Context, names []string, d decision) error {
 }
 
 func (a *app) decide(ctx context.Context, s *site, name string, d decision) error {
-	row, v, err := a.desk(s).Decide(ctx, name, *d.said(a), func(ctx context.Context, row *stint.Row) error { return a.mayDecide(ctx, s, row) })
+	row, v, err := a.decided(ctx, s, name, d)
 	var e *stint.Error
 	if errors.As(err, &e) && e.Code == stint.Invalid && e.Hint == "" {
 		e.Hint = usageHint
@@ -182,6 +182,27 @@ func (a *app) decide(ctx context.Context, s *site, name string, d decision) erro
 	return a.madeWith(ctx, s, &after, len(d.others))
 }
 
+// decided makes a decision, and returns the session and the question as they were before.
+// What a server is to grant it has to be asked for by its own route: it keeps grants.
+func (a *app) decided(ctx context.Context, s *site, name string, d decision) (row stint.Row, v view.Approval, err error) {
+	desk, may := a.desk(s), func(ctx context.Context, row *stint.Row) error { return a.mayDecide(ctx, s, row) }
+	if s.server == nil || d.grant == "" {
+		return desk.Decide(ctx, name, *d.said(a), may)
+	}
+	row, q, err := desk.Question(ctx, name)
+	if err == nil {
+		err = may(ctx, &row)
+	}
+	if err == nil {
+		v, err = view.NewApproval(ctx, s.store, &row, &q)
+	}
+	if err == nil {
+		g := client.Grant{Scope: d.grant, When: d.when, For: d.life.String()}
+		err = s.server.Approve(ctx, v.ID, client.Approval{Message: d.note, Answer: json.RawMessage(d.answer), Args: json.RawMessage(d.args), Grant: &g})
+	}
+	return row, v, err
+}
+
 // madeWith says which branches a decision made.
 func (a *app) madeWith(ctx context.Context, s *site, row *stint.Row, n int) error {
 	if n == 0 {
@@ -191,10 +212,15 @@ func (a *app) madeWith(ctx context.Context, s *site, row *stint.Row, n int) erro
 	if err != nil {
 		return err
 	}
+	found := false
 	for i := range slices.Backward(rows) {
 		if b := &rows[i]; b.Session.Parent.Branch && b.Session.Parent.Session == row.Session.ID {
 			a.printf("%s (%s) goes on from there: %s\n", term.Line(b.Session.Name), b.Short, term.Line(b.Session.Parent.Reason))
+			found = true
 		}
+	}
+	if !found {
+		a.printf("its runner makes the branch when it takes the decision: stint tree %s\n", row.Short)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/access"
 	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/view"
 )
@@ -263,4 +264,56 @@ func TestBranchWith(t *testing.T) {
 	}
 	d.ok("verify", "--all")
 	d.ok("replay", "pay-1.1-2-1-1")
+}
+
+// TestPolicyOverAServer: a command of somebody elsewhere orders what others agree to, decides,
+// grants and has several answers tried as one beside the store does.
+func TestPolicyOverAServer(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.put("pay.sh", "cat >> paid; echo >> paid; echo paid\n")
+	d.put("agent.sh", states)
+	d.put("pay.json", `{"steps":[{"tools":[{"name":"pay","input":{"amount":5}}]},{"text":"That is all."}]}`)
+	d.put("stint.yaml", "policy:\n  - {name: pay, tool: pay, do: ask}\n  - {name: back, verb: [rollback, branch], do: ask, approvers: approver}\n"+
+		"agents:\n  a: {kind: exec, command: [sh, agent.sh]}\n  pay"+payer)
+	d.ok("run", "-q", "a", "--name", "a-1")
+	for _, name := range []string{"pay-1", "pay-2"} {
+		d.says(exitWaits, "approval", "run", "-q", "pay", "-p", "go", "--name", name)
+	}
+	tokens := map[access.Role]string{}
+	for _, role := range access.Roles() {
+		tokens[role] = strings.TrimSpace(d.ok("token", "create", "--role", string(role), string(role)))
+	}
+	r, url := d.serves()
+	as := func(role access.Role) *far { return d.far("STINT_SERVER", url, "STINT_TOKEN", tokens[role]) }
+	as(access.Operator).says(exitWaits, "stays as it is until approver decides", "rollback", "a-1", "--to", "1")
+	as(access.Operator).says(exitWaits, "it waits for a decision", "branch", "a-1", "--from", "2", "--name", "twig")
+	as(access.Operator).says(exitNotFound, "", "show", "twig")
+	list := as(access.Viewer).says(exitOK, "asked for by human:operator", "approvals", "a-1")
+	if strings.Count(list, "asked for by human:operator") != 2 {
+		t.Errorf("the questions are\n%s", list)
+	}
+	as(access.Viewer).says(exitOK, "", "wait", "a-1", "--timeout", "20s")
+	open := d.asked() // oldest first: those of the models, and the orders in the order that they were given
+	if len(open) != 4 {
+		t.Fatalf("%q are asked", open)
+	}
+	as(access.Operator).says(exitDenied, "", "approve", open[3])
+	as(access.Approver).says(exitOK, "approved", "approve", open[3])
+	as(access.Approver).says(exitOK, "approved", "approve", open[2])
+	as(access.Viewer).says(exitOK, "completed", "wait", "twig", "--timeout", "20s")
+	as(access.Viewer).says(exitOK, "rolled back to loop 1", "show", "a-1")
+	as(access.Approver).says(exitOK, "approved", "approve", "pay-1", "--grant", "agent", "--when", "args.amount < 9")
+	as(access.Viewer).says(exitOK, "args.amount < 9", "approvals", "grants")
+	as(access.Approver).says(exitOK, "denied", "deny", "pay-2", "--branch-with", "yes")
+	as(access.Viewer).says(exitOK, "completed", "wait", "pay-1", "--timeout", "20s")
+	as(access.Viewer).says(exitOK, "completed", "wait", "pay-2", "--timeout", "20s")
+	as(access.Viewer).says(exitOK, "completed", "wait", "pay-2.1-2-1-1", "--timeout", "20s")
+	as(access.Operator).says(exitOK, "", "start", "pay", "-p", "go", "--name", "pay-3")
+	as(access.Viewer).says(exitOK, "completed", "wait", "pay-3", "--timeout", "20s") // it was granted
+	r.ends()
+	if paid, _ := d.read("paid"); strings.Count(paid, "\n") != 3 {
+		t.Errorf("paid was\n%s", paid)
+	}
+	d.says(exitOK, "all sound", "verify", "--all")
 }

@@ -12,6 +12,7 @@ import (
 // may be gone, or be damaged.
 func TestPinCopyIsInTheStore(t *testing.T) {
 	d := newDesk(t)
+	d.damaged = true
 	d.put("agent.sh", "read -r line\n. ./lib.sh\n"+`echo '{"type":"log","text":"first version"}'`+"\n"+`echo '{"type":"end","outcome":"wait","wait":{"for":"message"}}'`+"\n")
 	d.put("lib.sh", ":\n")
 	d.put("stint.yaml", "agents:\n  copied: {kind: exec, command: [sh, agent.sh], pin: copy}\n")

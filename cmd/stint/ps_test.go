@@ -26,6 +26,8 @@ type desk struct {
 	store *sqlite.Store
 	e     *engine.Engine
 	env   map[string]string // beside what the desk needs
+
+	damaged bool // the test damages its store
 }
 
 func newDesk(t *testing.T) *desk {
@@ -39,7 +41,12 @@ func newDesk(t *testing.T) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(d.e.Close(), d.store.Close()); err != nil {
+		_, err := d.store.Verify(context.Background(), stint.ID{}, func(f sqlite.Flaw) { // what commands write is what a store knows
+			if !d.damaged {
+				t.Errorf("the store is left with a flaw: %+v", f)
+			}
+		})
+		if err := errors.Join(err, d.e.Close(), d.store.Close()); err != nil && !d.damaged {
 			t.Error(err)
 		}
 	})

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -70,6 +71,26 @@ func (d *Desk) question(ctx context.Context, row *stint.Row, o *Order, id string
 	if o.Kind != stint.Restart && o.Kind != stint.Rollback && o.Kind != stint.BranchOff {
 		return nil
 	}
+	if err := d.recorded(ctx, row, id); err != nil {
+		return err
+	}
+	ms, err := d.Store.Inbox(ctx, row.Session.ID) // its runner has not come to it
+	if err != nil {
+		return err
+	}
+	for i := range ms {
+		var c journal.Command
+		if ms[i].ID == id && json.Unmarshal(ms[i].Data, &c) == nil && c.Ask != nil {
+			out := asked(row, c.Ask)
+			out.err.Hint = "its runner asks at its next step: stint approvals " + row.Short + "  then shows it"
+			return out
+		}
+	}
+	return d.recorded(ctx, row, id) // it may have come meanwhile
+}
+
+// recorded is [Asked] with the question that the order of a message led to; nil: none yet.
+func (d *Desk) recorded(ctx context.Context, row *stint.Row, id string) error {
 	es, err := d.Store.Entries(ctx, stint.Range{Session: row.Session.ID, After: row.Session.Head, Kinds: []stint.Kind{stint.ApprovalRequested}})
 	if err != nil {
 		return err
@@ -84,10 +105,5 @@ func (d *Desk) question(ctx context.Context, row *stint.Row, o *Order, id string
 		out.err.Hint = fmt.Sprintf("stint approve %s  or  stint deny %s -m TEXT  decides it", name, name)
 		return out
 	}
-	if o.Command.Ask == nil {
-		return nil
-	}
-	out := asked(row, o.Command.Ask)
-	out.err.Hint = "its runner asks at its next step: stint approvals " + row.Short + "  then shows it"
-	return out
+	return nil
 }

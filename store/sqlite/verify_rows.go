@@ -217,7 +217,7 @@ func (a *audit) rest() error {
 	}); err != nil {
 		return err
 	}
-	scopes := []string{"create", "occurrence", "delivery", "repeat", "route", "order", "system", "approval", "request", "notification", "turn"}
+	scopes := []string{"create", "occurrence", "delivery", "repeat", "route", "order", "system", "approval", "request", "notification", "turn", "grant", "grant-revoked"}
 	return each(a.c, "SELECT k.scope, k.name, k.ref, length(k.digest), k.expires, s.sid IS NULL FROM keys k LEFT JOIN sessions s ON s.id = k.ref", func(st *sqlite.Stmt) error {
 		scope, name := st.ColumnText(0), st.ColumnText(1)
 		switch {
