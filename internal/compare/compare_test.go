@@ -111,3 +111,28 @@ func TestDiffOfABranch(t *testing.T) {
 		}
 	})
 }
+
+// Inputs are the same if they are as JSON, and a tool that gives what is on record has no
+// effect of its own.
+func TestInputsAreJSON(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		pays := func(effect stint.Effect, input string) stint.AgentFunc {
+			return func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+				does(ctx, l, stint.Step{Name: "pay", Kind: stint.Tool, Effect: effect, Input: json.RawMessage(input)}, `"paid"`, nil)
+				return stint.Next{End: &stint.End{}}, nil
+			}
+		}
+		was := r.run("was", pays(stint.Once, `{"to":"ana","amount":7}`))
+		is := r.run("is", pays(stint.Read, `{"amount": 7, "to": "ana"}`))
+		other := r.run("other", pays(stint.Once, `{"amount":7.0,"to":"ana"}`))
+		for _, c := range []struct {
+			b    compare.Of
+			same bool
+		}{{compare.Of{Row: is, Line: -1, Quoted: true}, true}, {compare.Of{Row: is, Line: -1}, false}, {compare.Of{Row: other, Line: -1}, false}} {
+			d, err := compare.New(t.Context(), r.store, compare.Of{Row: was, Line: -1}, c.b, compare.Parts{Calls: true})
+			if err != nil || d.Same != c.same {
+				t.Errorf("%s, %+v: %+v, %v", c.b.Row.Session.Name, c.b.Quoted, d, err)
+			}
+		}
+	})
+}

@@ -88,9 +88,11 @@ type Step struct {
 	Calls   []string       `json:"calls,omitempty"` // that a model asked for, by name
 
 	input  json.RawMessage
-	known  bool // input is it; else there is only its hash
+	known  bool   // input is it; else there is only its hash
+	means  string // the hash of input in the form that equal values have; empty: not known
 	result json.RawMessage
 	said   *past.Answer // what a model said
+	quoted bool         // it stands in a session whose tools are not called
 }
 
 // Text is a line that is on one side alone.
@@ -187,7 +189,7 @@ func compareSteps(a, b []Step) []Call {
 	out := []Call{}
 	twin := func(s, t *Step) bool { return s.Name == t.Name && s.Kind == t.Kind }
 	equal := func(i, j int) bool {
-		return twin(&a[i], &b[j]) && a[i].Effect == b[j].Effect && a[i].Hash == b[j].Hash
+		return twin(&a[i], &b[j]) && sameEffect(&a[i], &b[j]) && sameInput(&a[i], &b[j])
 	}
 	pair := func(i, j int) {
 		if c := comparePair(&a[i], &b[j]); c != nil {
@@ -208,11 +210,23 @@ func compareSteps(a, b []Step) []Call {
 	return out
 }
 
+// sameEffect is whether two steps have the same class. A tool that is not called has no
+// effect, whatever that of the other side is.
+func sameEffect(a, b *Step) bool {
+	return a.Effect == b.Effect || a.Kind == stint.Tool && (a.quoted || b.quoted)
+}
+
+// sameInput is whether two steps were given the same, as JSON: two models write the members
+// of what they ask for in orders of their own.
+func sameInput(a, b *Step) bool {
+	return a.Hash == b.Hash || a.means != "" && a.means == b.means
+}
+
 // comparePair compares two steps that belong together; nil: they are the same.
 func comparePair(a, b *Step) *Call {
 	c := &Call{Op: Changed, A: a, B: b}
-	differs := a.Effect != b.Effect || a.Hash != b.Hash || a.Outcome != b.Outcome || a.Error != b.Error
-	if a.Hash != b.Hash && a.known && b.known {
+	differs := !sameEffect(a, b) || !sameInput(a, b) || a.Outcome != b.Outcome || a.Error != b.Error
+	if !sameInput(a, b) && a.known && b.known {
 		in := past.Compare(a.input, b.input)
 		c.Input = &in
 	}

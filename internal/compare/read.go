@@ -13,6 +13,7 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/past"
 	"github.com/stint-dev/stint/journal"
+	"github.com/stint-dev/stint/policy"
 )
 
 // Source is what is read.
@@ -22,11 +23,13 @@ type Source interface {
 }
 
 // Of names one side: a session, a line of it, -1 for the current one, and a loop, 0 for
-// all of them.
+// all of them. The tools of one that is quoted are not called: they give what is on record
+// of another session.
 type Of struct {
-	Row  *stint.Row
-	Line int
-	Loop int
+	Row    *stint.Row
+	Line   int
+	Loop   int
+	Quoted bool
 }
 
 // reader reads the loops of one side.
@@ -37,6 +40,7 @@ type reader struct {
 	loops  []journal.Loop
 	states *past.Walk
 	older  bool // the session has left the line
+	quoted bool // as in [Of]
 }
 
 // New compares two loops, or where neither side names one two sessions, loop by loop.
@@ -108,7 +112,7 @@ func open(ctx context.Context, src Source, of Of) (*reader, error) {
 		return nil, err
 	}
 	return &reader{Side: Side{Session: s.ID, Name: s.Name, Short: of.Row.Short, Line: line}, src: src, family: s.Family, loops: loops,
-		older:  line != s.At.Line,
+		older: line != s.At.Line, quoted: of.Quoted,
 		states: past.NewWalk(past.States(ctx, src, s.ID, s.Family))}, nil
 }
 
@@ -197,6 +201,9 @@ func (r *reader) steps(ctx context.Context, l *journal.Loop) ([]Step, error) {
 		if err != nil {
 			return nil, err
 		}
+		if same, err := policy.Canonical(st.input); st.known && len(st.input) > 0 && err == nil {
+			st.means = past.InputSum(same)
+		}
 		out = append(out, st)
 	}
 	return out, nil
@@ -205,7 +212,7 @@ func (r *reader) steps(ctx context.Context, l *journal.Loop) ([]Step, error) {
 // step is a recorded step with what it gave.
 func (r *reader) step(ctx context.Context, number int, s *past.Step) (Step, error) {
 	at := stint.Position{Loop: number, Step: s.Step, Sub: s.Sub}
-	out := Step{Step: at.String(), Name: s.Intent.Name, Kind: s.Intent.Kind, Effect: s.Intent.Effect, Hash: s.Intent.Input, Outcome: "none"}
+	out := Step{Step: at.String(), Name: s.Intent.Name, Kind: s.Intent.Kind, Effect: s.Intent.Effect, Hash: s.Intent.Input, Outcome: "none", quoted: r.quoted}
 	switch {
 	case s.Failed:
 		out.Outcome, out.Error = "failed", s.Done.Error

@@ -126,13 +126,13 @@ func (p *printer) call(c *Call) {
 		return
 	}
 	p.op(Changed, text)
-	if c.A.Effect != c.B.Effect {
+	if !sameEffect(c.A, c.B) {
 		p.line("        effect  %s → %s", c.A.Effect, c.B.Effect)
 	}
 	switch {
 	case c.Input != nil:
 		p.detail("input", c.Input)
-	case c.A.Hash != c.B.Hash:
+	case !sameInput(c.A, c.B):
 		p.line("        input  %s → %s, of which only the hash is on record", orNone(c.A.Hash), orNone(c.B.Hash))
 	}
 	if c.A.Outcome != c.B.Outcome || c.A.Error != c.B.Error {
