@@ -27,7 +27,11 @@ type planned struct {
 	asked tool.Question
 	taint bool // what led to it came from outside
 	other bool // a person chose other arguments, which args are then
-	fits  func(args json.RawMessage) error
+
+	recorded bool // it is answered from the record
+	nth      int  // equal calls before it
+
+	fits func(args json.RawMessage) error
 }
 
 // outcome is what the calls of an answer gave.
@@ -54,12 +58,16 @@ func (p *pass) calls(ctx context.Context, ans *answer) (*outcome, error) {
 	for i, c := range calls {
 		got.names = append(got.names, c.Name)
 		plan[i] = p.plan(c, ans)
+		p.recall(&plan[i])
 		steps[i] = plan[i].step()
 	}
 	p.step++
 	at, last := p.ses.At, p.lastAttempt()
 	res, err := p.l.DoAll(ctx, steps, func(step context.Context, i int, key string) (stint.Result, error) {
 		do := func() (stint.Result, error) {
+			if plan[i].recorded {
+				return p.recorded(step, &plan[i])
+			}
 			return plan[i].do(step, p.call(plan[i].args, key, stint.Position{Line: at.Line, Loop: at.Loop, Attempt: at.Attempt, Step: p.step, Sub: i + 1}))
 		}
 		if last && steps[i].Effect == stint.Read {
@@ -243,6 +251,10 @@ func (c *planned) step() stint.Step {
 		return stint.Step{Name: c.call.Name, Kind: stint.Tool, Effect: stint.Read, Input: shown(c.call.Args)}
 	}
 	s := c.tool.Step(c.args)
+	if c.recorded { // nothing is done, so nobody is asked, and nothing can be in doubt
+		s.Effect = stint.Read
+		return s
+	}
 	s.Alone, s.Ask, s.Why, s.Answer, s.Yields = !c.tool.Parallel, c.ask, c.why, c.asked.Schema, true
 	s.Approve, s.Tainted = string(c.tool.Approve), c.taint
 	if c.asker == nil {
@@ -323,12 +335,15 @@ func (p *pass) result(c *planned, sub int, res stint.Result, err error, got *out
 		out.Text = errorText(out.Text)
 	}
 	if c.other {
-		out.Text = fmt.Sprintf("(a person changed the arguments, to %s)\n", clip(string(c.args), 1000)) + out.Text
+		out.Text = changedText(c.args) + out.Text
 	}
 	r.Text = out.Text
 	if len(out.Text) > limit {
 		r.Text = tool.Excerpt(out.Text, limit, readHow(c.call.ID))
 		p.remember(c.call.ID, sub)
+	}
+	if c.recorded { // nothing is begun, and nothing is waited for
+		return r
 	}
 	got.spawn = out.Spawn
 	if got.result == nil && len(out.Result) > 0 {

@@ -32,7 +32,7 @@ func (p *pass) spawn(ctx context.Context, got *outcome, r *model.Result) error {
 	case err != nil:
 		return err
 	default:
-		r.Text += " Its id is " + id.String() + "."
+		r.Text += childText(id)
 	}
 	return nil
 }
@@ -40,6 +40,15 @@ func (p *pass) spawn(ctx context.Context, got *outcome, r *model.Result) error {
 // ended is how the model is told of the end of a child; empty for other messages. What a
 // child gives may be from anywhere.
 func (p *pass) ended(m *stint.Message) string {
+	text, name := p.endText(m)
+	if text != "" {
+		p.taint("the session " + name)
+	}
+	return text
+}
+
+// endText is that text, and what the child was called.
+func (p *pass) endText(m *stint.Message) (text, name string) {
 	var end struct {
 		Session stint.ID     `json:"session"`
 		Name    string       `json:"name"`
@@ -47,16 +56,15 @@ func (p *pass) ended(m *stint.Message) string {
 		Reason  string       `json:"reason"`
 	}
 	if m.Kind != stint.ChildEnd || json.Unmarshal(m.Data, &end) != nil {
-		return ""
+		return "", ""
 	}
-	p.taint("the session " + end.Name)
-	text := fmt.Sprintf("The session %s (%s) has ended: %s.", end.Name, end.Session, end.Outcome)
+	text = fmt.Sprintf("The session %s (%s) has ended: %s.", end.Name, end.Session, end.Outcome)
 	if end.Reason != "" {
 		text += " Why: " + end.Reason + "."
 	}
 	result, replaced := tool.Clean(m.Body)
 	if strings.TrimSpace(result) == "" {
-		return text + " It gave no result."
+		return text + " It gave no result.", end.Name
 	}
-	return text + " Its result:\n" + tool.Excerpt(tool.Noted(result, replaced), p.a.spec.Context.Excerpt, "")
+	return text + " Its result:\n" + tool.Excerpt(tool.Noted(result, replaced), p.a.spec.Context.Excerpt, ""), end.Name
 }

@@ -45,6 +45,9 @@ type Spec struct {
 	// Hear gets the answer in a loop of a session while it is being written, from many
 	// goroutines. It must be quick, and nothing follows from it.
 	Hear func(session stint.ID, loop int, d model.Delta)
+	// Record answers the calls of all tools that act outside, of which none is called then,
+	// and nobody is asked about one; nil: they are called.
+	Record Record
 }
 
 // Context bounds what is sent to the model. Tokens are those that the model reported

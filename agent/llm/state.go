@@ -30,6 +30,8 @@ type memory struct {
 	UsedAt     int          `json:"used_at,omitempty"`    // bytes of the transcript that those are
 	Long       []long       `json:"long,omitempty"`       // where excerpted results lie, the newest last
 	Watch      health.Watch `json:"watch,omitzero"`
+
+	Recalled map[string]int `json:"recalled,omitempty"` // calls that the record answered, by their key
 }
 
 // long is where the whole of an excerpted result lies.
