@@ -32,12 +32,13 @@ func (a *app) branchCommand() *cobra.Command {
 		Use: "branch SESSION", Short: "Begin another session behind a loop of this one",
 		Long: `Begin a session that goes on from the end of a loop of another one, with a copy of the
 state there and a journal, limits and keys of its own. The session that it comes from
-goes on, or stays, as it is. --set, --edit, --agent and --say change what the branch
-begins with; -n makes several alike, to compare what becomes of them.
+goes on, or stays, as it is. --set, --edit, --agent, --model and --say change what the
+branch begins with; -n makes several alike, to compare what becomes of them.
 
 What the loops after the checkpoint did outside stays done, and the branch does it again
-when it comes to it: --dry-run lists it.`,
-		Example: "  stint branch x81d --from 3 --dry-run\n  stint branch x81d --from 3 --say \"try it without the cache\" --run\n  stint branch x81d --from 3 --set model=small -n 3\n  stint diff x81d BRANCH",
+when it comes to it: --dry-run lists it. stint replay --live-model makes a branch that
+calls no tool, and gets what the session's tools gave.`,
+		Example: "  stint branch x81d --from 3 --dry-run\n  stint branch x81d --from 3 --say \"try it without the cache\" --run\n  stint branch x81d --from 3 --set model=small -n 3\n  stint branch x81d --from 3 --model openai/gpt-5.6 --run\n  stint diff x81d BRANCH",
 		Args:    exactly(1, "one session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(cmd, "from"); err != nil {
@@ -147,10 +148,18 @@ func (o *branchOptions) branch(a *app, parent *stint.Session) (engine.Branch, er
 		}
 	}
 	lim := parent.Limits
+	if o.pinned != nil {
+		if err := a.defaultMoney(o.pinned, &lim); err != nil {
+			return b, err
+		}
+	}
 	if err := o.limits.Apply(&lim, time.Now()); err != nil {
 		return b, usage(fmt.Errorf("--%w", err))
 	}
 	b.Limits = &lim
+	if o.pinned != nil {
+		return b, a.countsMoney(o.pinned, &lim)
+	}
 	return b, nil
 }
 

@@ -74,6 +74,35 @@ func (a *app) costLimit(c *config.Agent) (*costLimit, error) {
 	return limitOfCost(c, func() (*price.Table, error) { return a.prices(&priceOptions{}) })
 }
 
+// models holds the models of an agent against the prices, whatever limit it has.
+func (a *app) models(c *config.Agent) (*costLimit, error) {
+	asked := *c
+	asked.Bounds.Cost, asked.Bounds.CostDefault = config.DefaultCost, true
+	return a.costLimit(&asked)
+}
+
+// defaultMoney gives a session that had no limit of money, since its models cost nothing,
+// the one that sessions of another agent begin with.
+func (a *app) defaultMoney(c *config.Agent, lim *stint.Limits) error {
+	m, err := a.models(c)
+	if err == nil && m.Why == "default" && lim.Cost == 0 && c.Bounds.CostDefault {
+		lim.Cost = config.DefaultCost
+	}
+	return err
+}
+
+// countsMoney refuses a limit of money on models of which nobody knows what they cost,
+// before a session fails for that.
+func (a *app) countsMoney(c *config.Agent, lim *stint.Limits) error {
+	m, err := a.models(c)
+	if err != nil || m.Why != "no price" || lim.Cost <= 0 {
+		return err
+	}
+	e := stint.Invalid.Errorf("cost", "the session has a limit of money, %v, and what %s costs is not known", lim.Cost, strings.Join(m.unpriced, " and "))
+	e.Hint = "stint price set gives it a price; stint branch --cost none does without a limit"
+	return e
+}
+
 // limits are those that sessions of the agent begin with.
 func (w *wiring) limits(c *config.Agent) (func(time.Time) stint.Limits, error) {
 	money, err := limitOfCost(c, w.prices)

@@ -69,7 +69,7 @@ func (a *app) diff(ctx context.Context, addresses []string, loops []int, parts c
 		if err != nil {
 			return err
 		}
-		sides[i] = compare.Of{Row: &row, Line: place.Line, Loop: max(place.Loop, 0)}
+		sides[i] = compare.Of{Row: &row, Line: place.Line, Loop: max(place.Loop, 0), Quoted: s.quoted(ctx, &row.Session)}
 		switch {
 		case loops[i] > 0 && place.Loop >= 0:
 			e := stint.Invalid.Errorf("diff", "%s names a loop, and two more are given", address)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
+	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/jsonx"
 	"github.com/stint-dev/stint/internal/term"
@@ -31,6 +32,8 @@ type backOptions struct {
 	edit    bool
 	set     []string
 	agent   string
+	model   string
+	pinned  *config.Agent // what agent and model come to; nil: the session's
 }
 
 // flags adds them to a command; from is the name of the flag that says the loop.
@@ -42,6 +45,7 @@ func (o *backOptions) flags(cmd *cobra.Command, from, what string) {
 	f.StringArrayVar(&o.set, "set", nil, "change a member of the state: `KEY=VALUE`, a JSON value or a text, KEY may be a path like a.b; repeatable")
 	f.BoolVar(&o.edit, "edit", false, "change the state in $EDITOR")
 	f.StringVar(&o.agent, "agent", "", "go on with this `AGENT` of stint.yaml as it is now (default: as it was pinned)")
+	f.StringVar(&o.model, "model", "", "go on with another model, `PROVIDER/MODEL`, of an agent of kind llm")
 }
 
 // check reads the flags into the order.
@@ -120,8 +124,8 @@ func (o *backOptions) apply(ctx context.Context, a *app, s *site, row *stint.Row
 		}
 		o.command.State = state
 	}
-	if o.agent != "" {
-		if err := o.pin(ctx, a, s); err != nil {
+	if o.agent != "" || o.model != "" {
+		if err := o.pin(ctx, a, s, row); err != nil {
 			return err
 		}
 	}
@@ -132,23 +136,37 @@ func (o *backOptions) apply(ctx context.Context, a *app, s *site, row *stint.Row
 	return nil
 }
 
-// pin puts the agent as stint.yaml has it into the order.
-func (o *backOptions) pin(ctx context.Context, a *app, s *site) error {
+// pin puts the agent as stint.yaml has it, or the session's with another model, into the
+// order.
+func (o *backOptions) pin(ctx context.Context, a *app, s *site, row *stint.Row) error {
 	if s.server != nil {
-		return stint.Invalid.Errorf("", "--agent names an agent of the stint.yaml here, and the session is one of a server")
+		what := "--model names a model of the providers here"
+		if o.agent != "" {
+			what = "--agent names an agent of the stint.yaml here"
+		}
+		return stint.Invalid.Errorf("", "%s, and the session is one of a server", what)
 	}
-	c, err := a.configured(o.agent)
+	c, servers, err := a.otherwise(ctx, s, row, o.agent, o.model)
 	if err != nil {
 		return err
 	}
+	o.pinned = &c
 	w := s.wire(nil)
 	defer w.close()
-	agent, err := w.made(ctx, c)
+	var agent engine.Agent
+	err = w.until(ctx, func() (err error) {
+		if o.agent != "" {
+			agent, err = w.agent(c)
+		} else {
+			agent, err = w.pinnedTo(c, servers)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	ref, config, err := engine.Pin(agent)
-	o.command.Agent, o.command.Config = &ref, config
+	ref, def, err := engine.Pin(agent)
+	o.command.Agent, o.command.Config = &ref, def
 	return err
 }
 
@@ -238,6 +256,11 @@ func (a *app) goBack(ctx context.Context, address string, o backOptions) error {
 	if err := o.apply(ctx, a, s, &row); err != nil {
 		return err
 	}
+	if o.pinned != nil {
+		if err := a.countsMoney(o.pinned, &row.Session.Limits); err != nil {
+			return err
+		}
+	}
 	desk := a.desk(s)
 	if o.command.From == nil && !o.dryRun {
 		if err := desk.Restart(ctx, &row, nil, a.said(o.order)); err != nil {
@@ -287,6 +310,9 @@ func (o *backOptions) again(row *stint.Row, plan *journal.Plan, choice string) s
 	}
 	if o.agent != "" {
 		out += " --agent " + o.agent
+	}
+	if o.model != "" {
+		out += " --model " + term.Command([]string{o.model})
 	}
 	if choice != "" {
 		out += " --in-doubt " + choice

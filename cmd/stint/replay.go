@@ -28,12 +28,13 @@ type replayOptions struct {
 	agent    string
 	network  bool
 	logs     bool
+	live     liveOptions
 }
 
 func (a *app) replayCommand() *cobra.Command {
 	var o replayOptions
 	cmd := &cobra.Command{
-		Use: "replay SESSION", Short: "Do the loops of a session again, offline, and show where they differ",
+		Use: "replay SESSION", Short: "Do the loops of a session again, offline, or with a model, and show where they differ",
 		Long: `Do the completed loops of a session again: the agent's code runs, and every step that
 it asks for is answered from the journal. No step is done, no model is called, no
 server of tools is started, and nothing is written. It ends at the first step, state,
@@ -45,9 +46,15 @@ step a changed agent would first act otherwise.
 
 A program runs without a network. Where the system does not allow that, and for an
 agent behind a URL, --allow-network has to be given. SESSION:LOOP does one loop again,
-SESSION/LINE those of a line that the session left.`,
-		Example: "  stint replay triage-1129\n  stint replay x81d --from 3 --to 7\n  stint replay x81d --agent triage\n  stint replay x81d/0 --json",
-		Args:    exactly(1, "one session"), ValidArgsFunction: a.completeSessions,
+SESSION/LINE those of a line that the session left.
+
+With --live-model the model is asked, and paid, and nothing else is done: a branch of the
+session begins before loop --from and runs here, and its calls of tools get what equal
+ones gave the session. A call that is not on record is not made, and the model is told
+so. --model and --agent choose who does it. At the end the two are compared.`,
+		Example: "  stint replay triage-1129\n  stint replay x81d --from 3 --to 7\n  stint replay x81d --agent triage\n  stint replay x81d/0 --json\n" +
+			"  stint replay x81d --live-model --model openai/gpt-5.6\n  stint replay x81d --live-model --from 3 --agent triage --dry-run",
+		Args: exactly(1, "one session"), ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f := cmd.Flags()
 			for _, name := range []string{"from", "to"} {
@@ -57,6 +64,12 @@ SESSION/LINE those of a line that the session left.`,
 			}
 			if f.Changed("line") && o.line < 0 {
 				return misused(cmd, "--line is a line: 0 or higher")
+			}
+			if err := o.live.check(cmd); err != nil {
+				return err
+			}
+			if o.live.on {
+				return a.replayLive(cmd.Context(), args[0], &o)
 			}
 			return a.replay(cmd.Context(), args[0], &o)
 		},
@@ -68,6 +81,7 @@ SESSION/LINE those of a line that the session left.`,
 	f.StringVar(&o.agent, "agent", "", "the agent of stint.yaml that does them, by name or sum (default: the one that the session is pinned to)")
 	f.BoolVar(&o.network, "allow-network", false, "let the agent's program use the network")
 	f.BoolVar(&o.logs, "logs", false, "show what the agent logs, on standard error")
+	o.live.flags(f)
 	return cmd
 }
 

@@ -16,7 +16,8 @@ the journal, and nothing is done twice.
 
 With --from N it goes back to the end of loop N, on a new line: loops after N stay
 readable on the line that is left, and what they did outside cannot be undone. So it
-does with --set, --edit or --agent, which change the state or the agent it goes on with.
+does with --set, --edit, --agent or --model, which change the state or the agent it goes
+on with.
 --dry-run prints what would happen and changes nothing. The exit status is 5 if a
 step in doubt has to be settled first: with stint resolve, or, going back, by what
 --in-doubt says of those that are left behind:

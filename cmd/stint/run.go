@@ -243,6 +243,15 @@ func (a *app) runNew(ctx context.Context, o *requestOptions, t *tee, c config.Ag
 // runThere drives an existing session in the foreground: what --run does. It shows
 // what the log gained since row was read, the order that started it included.
 func (a *app) runThere(ctx context.Context, s *site, row *stint.Row, quiet bool) error {
+	f, ses, err := a.driveThere(ctx, s, row, quiet)
+	if err != nil {
+		return err
+	}
+	return f.outcome(&ses)
+}
+
+// driveThere is runThere without a word on how it came out.
+func (a *app) driveThere(ctx context.Context, s *site, row *stint.Row, quiet bool) (*foreground, stint.Session, error) {
 	id := row.Session.ID
 	w := s.wire(nil)
 	defer w.close()
@@ -253,17 +262,14 @@ func (a *app) runThere(ctx context.Context, s *site, row *stint.Row, quiet bool)
 	}
 	e, err := a.engine(ctx, s, w)
 	if err != nil {
-		return err
+		return nil, stint.Session{}, err
 	}
 	defer e.Close()
 	ses, err := f.drive(ctx, func(ctx context.Context) (stint.Session, error) {
 		f.begun(engine.Created{ID: id})
 		return e.Run(ctx, id)
 	})
-	if err != nil {
-		return err
-	}
-	return f.outcome(&ses)
+	return f, ses, err
 }
 
 // tee is where a foreground command's raw output goes besides the journal.
@@ -378,6 +384,11 @@ func (f *foreground) outcome(s *stint.Session) error {
 			return exitError(code)
 		}
 	}
+	return f.status(s)
+}
+
+// status is how the session stands, as an exit code.
+func (f *foreground) status(s *stint.Session) error {
 	if f.signals.Load() > 0 && (f.argv || !s.Status.Ended()) {
 		return exitError(exitInterrupted)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,17 +109,7 @@ func (w *wiring) resolve(ref stint.AgentRef, def json.RawMessage) (engine.Agent,
 // agent makes an engine agent of a resolved definition, pinned as it is now.
 func (w *wiring) agent(c config.Agent) (engine.Agent, error) {
 	if c.Kind != config.KindExec {
-		def, _ := c.Definition()
-		p := pin{Agent: def}
-		loop, err := w.placed(&c, &p) // what it finds out is in the pin then
-		if err != nil {
-			return engine.Agent{}, err
-		}
-		b, err := stint.Marshal(p)
-		if err != nil {
-			return engine.Agent{}, err
-		}
-		return w.engineAgent(c, b, nil, loop)
+		return w.pinnedTo(c, nil)
 	}
 	spec, _, err := w.spec(c)
 	if err != nil {
@@ -133,6 +124,22 @@ func (w *wiring) agent(c config.Agent) (engine.Agent, error) {
 		return engine.Agent{}, err
 	}
 	return w.make(c, def, &p)
+}
+
+// pinnedTo makes an agent that is no program, pinned as it is now; of servers of tools that
+// a session knows already, to what they were then.
+func (w *wiring) pinnedTo(c config.Agent, servers map[string]mcp.Pin) (engine.Agent, error) {
+	def, _ := c.Definition()
+	p := pin{Agent: def, Servers: maps.Clone(servers)}
+	loop, err := w.placed(&c, &p) // what it finds out is in the pin then
+	if err != nil {
+		return engine.Agent{}, err
+	}
+	b, err := stint.Marshal(p)
+	if err != nil {
+		return engine.Agent{}, err
+	}
+	return w.engineAgent(c, b, nil, loop)
 }
 
 // loop makes what runs the loops of an agent.
@@ -296,7 +303,7 @@ func (w *wiring) engineAgent(c config.Agent, def json.RawMessage, env map[string
 		Retry: engine.Retry{Attempts: c.Retry.Attempts, Initial: c.Retry.Initial, Max: c.Retry.Max, Factor: c.Retry.Factor, Jitter: c.Retry.Jitter},
 		Doubt: func(step string) engine.Doubt { return doubt(c, env, step) },
 	}
-	if len(c.Policy) > 0 { // without one, what steps say of themselves decides
+	if len(c.Policy) > 0 && (c.LLM == nil || c.LLM.Record == nil) { // without one, what steps say of themselves decides
 		if out.Policy, err = policy.Compile(c.PolicyRules()); err != nil {
 			return engine.Agent{}, err
 		}

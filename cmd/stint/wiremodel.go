@@ -10,6 +10,7 @@ import (
 	"github.com/stint-dev/stint/health"
 	"github.com/stint-dev/stint/internal/config"
 	"github.com/stint-dev/stint/internal/price"
+	"github.com/stint-dev/stint/internal/record"
 	"github.com/stint-dev/stint/model"
 	"github.com/stint-dev/stint/model/anthropic"
 	"github.com/stint-dev/stint/model/openai"
@@ -31,6 +32,9 @@ func (w *wiring) llm(c *config.Agent, p *pin) (stint.Agent, error) {
 		Model: m, System: l.Instructions, Prompt: l.Prompt, Tools: set, Interactive: l.Interactive, MaxTokens: l.MaxTokens,
 		Temperature: l.Temperature, Cache: l.Cache, TrustAll: l.Rules["tainted-once"].Off, Health: healthRules(l.Rules), Hear: w.hear,
 		Context: llm.Context{Window: l.Context.Window, Compact: l.Context.Compact, Excerpt: int(l.Context.Excerpt)},
+	}
+	if r := l.Record; r != nil {
+		spec.Record = record.New(w.kept.store, record.Of{Session: r.Session, Line: r.Line, Behind: r.Behind, Until: r.Until})
 	}
 	free := map[string]bool{m.Name(): isFree(&l.Provider)}
 	if r := l.Rubric; r != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -67,6 +68,19 @@ func (s silent) Call(context.Context, *model.Request, func(model.Delta)) (*model
 	return nil, stint.Internal.Errorf("model "+string(s), "a replay asked a model")
 }
 
+// described makes the tools of servers as they are on record, and starts none of them.
+func (w *wiring) described(m *config.MCPTools, p *pin) ([]tool.Tool, error) {
+	specs, err := mcpSpecs(m)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := readLock(m.File)
+	if err != nil {
+		return nil, err
+	}
+	return pinnedTools(m, p, specs, lock)
+}
+
 // pinnedTools are the tools of servers as the session began with them, else as the lock
 // has them.
 func pinnedTools(m *config.MCPTools, p *pin, specs []mcp.Spec, l *lock) ([]tool.Tool, error) {
@@ -74,11 +88,18 @@ func pinnedTools(m *config.MCPTools, p *pin, specs []mcp.Spec, l *lock) ([]tool.
 	for _, spec := range specs {
 		known := l.known(p.Servers, m.File, spec.Name)
 		if len(known) == 0 {
-			e := stint.NotFound.Errorf("mcp server "+spec.Name, "what tools it has nobody has accepted yet, and a replay starts no server")
+			e := stint.NotFound.Errorf("mcp server "+spec.Name, "what tools it has nobody has accepted yet, and no server is started here")
 			e.Hint = "stint agent accept " + m.File + " " + spec.Name
 			return nil, e
 		}
 		all = append(all, mcp.PinnedTools(spec, known[0])...)
+		if key := m.File + "#" + spec.Name; p.Servers[key].Server == "" { // so that it stays what it is now
+			p.Servers = maps.Clone(p.Servers)
+			if p.Servers == nil {
+				p.Servers = map[string]mcp.Pin{}
+			}
+			p.Servers[key] = known[0]
+		}
 	}
 	return all, nil
 }

@@ -16,7 +16,7 @@ import (
 func (w *wiring) tools(c *config.Agent, p *pin) (*tool.Set, error) {
 	var all []tool.Tool
 	for i := range c.LLM.Tools {
-		some, err := w.toolsOf(&c.LLM.Tools[i], p)
+		some, err := w.toolsOf(&c.LLM.Tools[i], c.LLM.Record != nil, p)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +66,9 @@ func change(t *tool.Tool, r *config.ToolRule) {
 	t.Poll = t.Poll || r.Poll
 }
 
-func (w *wiring) toolsOf(s *config.ToolSpec, p *pin) ([]tool.Tool, error) {
+// toolsOf makes the tools of one item of the list; those that are never called need no
+// server.
+func (w *wiring) toolsOf(s *config.ToolSpec, uncalled bool, p *pin) ([]tool.Tool, error) {
 	switch {
 	case s.Files != nil:
 		files, err := builtin.OpenFiles(s.Files.Root)
@@ -84,6 +86,9 @@ func (w *wiring) toolsOf(s *config.ToolSpec, p *pin) ([]tool.Tool, error) {
 	case s.HTTP != nil:
 		return single(toolhttp.New(w.httpTool(s.HTTP)))
 	case s.MCP != nil:
+		if uncalled {
+			return w.described(s.MCP, p)
+		}
 		return w.served(s.MCP, p)
 	case s.Spawn != nil:
 		return builtin.Spawn(s.Spawn.Agents...)

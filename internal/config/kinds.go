@@ -47,6 +47,18 @@ type LLM struct {
 	Tools        []ToolSpec          `json:"tools,omitempty"` // those of stint first, then programs, requests and servers, by name
 	Tool         map[string]ToolRule `json:"tool,omitempty"`  // by the name that the model sees
 	Rules        map[string]Rule     `json:"rules,omitempty"` // built-in rules that are not as they come, by name
+
+	// Record says that no tool is called, and whose results they give instead. No
+	// stint.yaml has it: it is for a session that does another one again with a model.
+	Record *Record `json:"record,omitempty"`
+}
+
+// Record names what of a session's journal its tools gave.
+type Record struct {
+	Session stint.ID  `json:"session"`
+	Line    int       `json:"line"`
+	Behind  int       `json:"behind"` // the loops of the line after this one
+	Until   stint.Seq `json:"until"`  // and no entry after this one
 }
 
 // ModelRef is a model and how to reach it.

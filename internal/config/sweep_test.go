@@ -82,6 +82,9 @@ func (s *sweep) with(v reflect.Value, to any, store func(), name string, prefix 
 func (s *sweep) value(v reflect.Value, name string, store func()) {
 	s.t.Helper()
 	switch x := v.Interface().(type) {
+	case stint.ID:
+		s.with(v, stint.ID{1}, store, name, false)
+		return
 	case time.Time:
 		s.with(v, x.Add(time.Hour).UTC(), store, name, false)
 		return
@@ -247,6 +250,11 @@ func TestEveryMemberIsTold(t *testing.T) {
 			f, err := config.ParseWith("stint.yaml", files(t, "good")[file], content)
 			if err != nil {
 				t.Fatal(err)
+			}
+			for _, a := range f.Agents {
+				if a.LLM != nil { // which no file has
+					a.LLM.Record = &config.Record{Session: stint.ID{2}, Line: 1, Behind: 2, Until: 3}
+				}
 			}
 			return f.Agents
 		}

@@ -53,6 +53,7 @@ func table() []mutant {
 		feedMutants(),
 		clientMutants(),
 		replayMutants(),
+		liveMutants(),
 	)
 }
 

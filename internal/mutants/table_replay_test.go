@@ -57,3 +57,36 @@ func replayMutants() []mutant {
 		},
 	}
 }
+
+// liveMutants break what is promised of a session that a model does again: it acts on
+// nothing.
+func liveMutants() []mutant {
+	return []mutant{
+		{
+			name: "live-call-off-the-record-is-executed", file: "agent/llm/record.go",
+			edits: one("	case !ok:\n", "	case !ok:\n		return c.do(ctx, tool.Call{Args: c.args})\n	case !ok && ok:\n"),
+			why:   "a model that is only tried out pays, writes and deletes",
+			red:   by("cmd/stint", "TestLiveModel|TestLiveModelIsResumed"),
+		}, {
+			name: "live-tools-are-called", file: "agent/llm/calls.go",
+			edits: one("if plan[i].recorded {", "if false {"),
+			why:   "a model that is only tried out does all again that was done",
+			red:   by("internal/record", "TestTheSameIsTold|TestOrder"),
+		}, {
+			name: "live-begins-children", file: "agent/llm/calls.go",
+			edits: one("if c.recorded { // nothing is begun", "if false { // nothing is begun"),
+			why:   "a session begins others that act, although it shall not",
+			red:   by("internal/record", "TestTheSameIsTold"),
+		}, {
+			name: "live-equal-calls-get-the-first", file: "internal/record/record.go",
+			edits: one("&all[min(n, len(all)-1)]", "&all[0]"),
+			why:   "a model that waits for a change sees none, where the session saw one",
+			red:   by("internal/record", "TestOrder|TestARecordedCallIsInNoDoubt"),
+		}, {
+			name: "live-starts-servers", file: "cmd/stint/wiretools.go",
+			edits: one("		if uncalled {\n", "		if uncalled && p == nil {\n"),
+			why:   "a session whose tools are not called starts the programs that they come from",
+			red:   by("cmd/stint", "TestLiveModelStartsNoServer"),
+		},
+	}
+}
