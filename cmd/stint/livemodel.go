@@ -185,7 +185,7 @@ func (a *app) replayLive(ctx context.Context, address string, o *replayOptions) 
 	case o.live.dryRun:
 		a.printf("Nothing was changed. To do it: %s\n", o.again(doc))
 		return refused
-	case refused != nil:
+	case refused != nil && !waits(refused):
 		return refused
 	}
 	b := engine.Branch{Name: o.live.name, Reason: "what " + doc.Model + " does with the recorded results", Agent: &agent, Limits: &lim, Actor: a.actor(), InDoubt: command.InDoubt}
