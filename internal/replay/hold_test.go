@@ -103,3 +103,20 @@ func TestAPromptForTheLoopAfter(t *testing.T) {
 		t.Errorf("%v: %s", err, marshal(t, rep))
 	}
 }
+
+// A wait for a child that is over at once leaves no trace: what stops the session after it
+// is a limit, or a person.
+func TestAWaitForNoChildBeforeALimit(t *testing.T) {
+	agent := stint.AgentFunc(func(context.Context, stint.Loop) (stint.Next, error) {
+		return stint.Next{Wait: &stint.Wait{For: stint.ForChild}}, nil
+	})
+	r := newRig(t, agent)
+	r.agent.Limits = func(time.Time) stint.Limits { return stint.Limits{Loops: 2} }
+	if s := r.start(""); s.Wait == nil || s.Wait.For != stint.ForBudget {
+		t.Fatalf("it is %s: %s", s.Status, s.Reason)
+	}
+	rep, err := replay.Run(t.Context(), r.store, r.id, agent, replay.Options{Line: -1})
+	if err != nil || rep.Divergence != nil || len(rep.Loops) != 2 {
+		t.Errorf("%v: %s", err, marshal(t, rep))
+	}
+}

@@ -216,7 +216,7 @@ func (l *loop) compareEnd(next stint.Next) (What, string) {
 	case next.Wait != nil:
 		want := past.WaitFor(next.Wait)
 		switch {
-		case l.waits == nil && l.ended == nil && want == stint.ForChild: // which had ended by then
+		case want == stint.ForChild && l.ended == nil && (l.waits == nil || !l.waitsByAgent()): // which had ended by then
 		case l.waits == nil && l.ended == nil:
 			return OtherWait, fmt.Sprintf("the session went on, and the agent waits (for: %s)", want)
 		case l.waits != nil && l.waits.For != want:
