@@ -148,10 +148,15 @@ func (e *Engine) children(ctx context.Context, s *stint.Session) ([]stint.Row, e
 // asked again: what a session takes must not leave out its children.
 func (d *driver) children() ([]stint.Row, error) {
 	s := d.w.session()
+	return patiently(d, func() ([]stint.Row, error) { return d.e.children(d.io, &s) })
+}
+
+// patiently reads, and again while the store cannot be read for a moment.
+func patiently[T any](d *driver, read func() (T, error)) (T, error) {
 	for {
-		rows, err := d.e.children(d.io, &s)
+		v, err := read()
 		if err == nil || !errors.Is(err, stint.Unavailable) || d.isDraining() || d.isLost() {
-			return rows, err
+			return v, err
 		}
 		<-time.After(retryCommit)
 	}
@@ -224,7 +229,7 @@ func (d *driver) farewell(p *parking) ([]stint.Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		sends = append(sends, stint.Message{To: s.Parent.Session, ID: "child-" + s.ID.String(), Kind: stint.ChildEnd, From: from, Data: data, Body: p.end.Result})
+		sends = append(sends, stint.Message{To: s.Parent.Session, ID: lastWord(s.ID), Kind: stint.ChildEnd, From: from, Data: data, Body: p.end.Result})
 	}
 	if p.by != nil {
 		return sends, nil
@@ -262,11 +267,43 @@ func (d *driver) childless(w *stint.Wait) (bool, error) {
 	}
 	want := awaited(w)
 	for i := range rows {
-		if want.IsZero() || rows[i].Session.ID == want {
-			return false, nil
+		if c := &rows[i].Session; want.IsZero() || c.ID == want {
+			if told, err := d.hasTold(c); err != nil || !told {
+				return false, err
+			}
 		}
 	}
 	return true, d.readInbox()
+}
+
+// lastWord is the id of the message that tells the end of a child.
+func lastWord(child stint.ID) string { return "child-" + child.String() }
+
+// hasTold reports whether the session has heard of the end of an open child, which was
+// begun again since. It tells no other, so that a wait for it would never be over.
+func (d *driver) hasTold(c *stint.Session) (bool, error) {
+	if c.Totals.Restarts == 0 {
+		return false, nil
+	}
+	if err := d.w.sync(); err != nil { // the journal is read: it must have what this drive made
+		return false, err
+	}
+	for r := (stint.Range{Session: d.lease.Session, Limit: 1000, Kinds: []stint.Kind{stint.MessageTaken, stint.MessageRefused}}); ; {
+		es, err := patiently(d, func() ([]stint.Entry, error) { return d.e.store.Entries(d.io, r) })
+		if err != nil {
+			return false, err
+		}
+		for i := range es {
+			m, err := journal.Decode[journal.Taken](&es[i])
+			if err != nil || m.ID == lastWord(c.ID) {
+				return err == nil, err
+			}
+		}
+		if len(es) < r.Limit {
+			return false, nil
+		}
+		r.After = es[len(es)-1].Seq
+	}
 }
 
 // takeOthers takes the ends of children other than the one that the session waits for:

@@ -163,68 +163,6 @@ func (d *mayfly) Append(ctx context.Context, l stint.Lease, b stint.Batch, done 
 	d.mortal.Append(ctx, l, b, done)
 }
 
-func TestAWaitForOneChildIsNotEndedByAnother(t *testing.T) {
-	inBubble(t, func(r *rig) {
-		child := agent("worker", func(_ context.Context, l stint.Loop) (stint.Next, error) {
-			d, _ := time.ParseDuration(inboxOf(l))
-			<-time.After(d)
-			return ends(`"` + inboxOf(l) + `"`), nil
-		})
-		var inboxes []string
-		parent := agent("boss", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
-			inboxes = append(inboxes, inboxOf(l))
-			if l.Session().At.Loop > 1 {
-				return ends(`null`), nil
-			}
-			if _, err := spawn(ctx, l, stint.Child{Agent: "worker", Name: "quick", Input: []byte("1m")}); err != nil {
-				return stint.Next{}, err
-			}
-			id, err := spawn(ctx, l, stint.Child{Agent: "worker", Name: "slow", Input: []byte("1h")})
-			return stint.Next{Wait: &stint.Wait{For: stint.ForChild, What: id.String()}}, err
-		})
-		n := r.serve(engine.Options{Agents: []engine.Agent{parent, child}, Holder: "r1"})
-		id := r.start(n.Engine, parent, "go")
-		<-time.After(30 * time.Minute)
-		s := r.settles(id, stint.Waiting)
-		if row := r.row(id); row.Unread != 0 || s.Wait.For != stint.ForChild {
-			t.Errorf("%d messages unread, it waits for %s", row.Unread, s.Wait.For)
-		}
-		r.settles(id, stint.Completed)
-		n.stop()
-		want := []string{"go", "quick completed: \"1m\"\nslow completed: \"1h\""}
-		if !slices.Equal(inboxes, want) {
-			t.Errorf("the loops heard %q, want %q", inboxes, want)
-		}
-		r.verifies(id)
-	})
-}
-
-func TestAWaitWithoutAnOpenChildGoesOn(t *testing.T) {
-	inBubble(t, func(r *rig) {
-		child := agent("worker", func(context.Context, stint.Loop) (stint.Next, error) { return ends(`1`), nil })
-		var inboxes []string
-		parent := agent("boss", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
-			inboxes = append(inboxes, inboxOf(l))
-			switch l.Session().At.Loop {
-			case 1:
-				return waitsForChild(), nil // it has none
-			case 2:
-				_, err := spawn(ctx, l, stint.Child{Agent: "worker", Name: "kid"})
-				<-time.After(time.Minute) // it ends meanwhile
-				return waitsForChild(), err
-			}
-			return ends(`null`), nil
-		})
-		n := r.serve(engine.Options{Agents: []engine.Agent{parent, child}, Holder: "r1"})
-		id := r.start(n.Engine, parent, "go")
-		r.settles(id, stint.Completed)
-		n.stop()
-		if want := []string{"go", "", "kid completed: 1"}; !slices.Equal(inboxes, want) {
-			t.Errorf("the loops heard %q, want %q", inboxes, want)
-		}
-	})
-}
-
 // nest spawns itself down to a depth, and then each level waits for the one below it.
 func nest(name string, depth int) engine.Agent {
 	return agent(name, func(ctx context.Context, l stint.Loop) (stint.Next, error) {

@@ -25,9 +25,24 @@ func treeMutants() []mutant {
 			red:   by("engine", "TestTheEndOfAParentEndsItsChildren"),
 		}, {
 			name: "tree-end-told-twice", file: "engine/tree.go",
-			edits: one("\"child-\" + s.ID.String()", "fmt.Sprintf(\"child-%s-%d\", s.ID, s.Head)"),
+			edits: one("ID: lastWord(s.ID)", "ID: fmt.Sprintf(\"child-%s-%d\", s.ID, s.Head)"),
 			why:   "a child that is restarted sets its parent to work again",
 			red:   by("engine", "TestAChildTellsItsEndOnce"),
+		}, {
+			name: "tree-wait-over-inbox-unread", file: "engine/tree.go",
+			edits: one("return true, d.readInbox()", "return true, nil"),
+			why:   "the loop after a wait for a child does not hear of the child, which is over",
+			red:   by("engine", "TestAWaitThatIsOverHearsTheChild"),
+		}, {
+			name: "tree-wait-for-one-that-told", file: "engine/tree.go",
+			edits: one("if told, err := d.hasTold(c); err != nil || !told {", "if told, err := d.hasTold(c); err != nil || !told || told {"),
+			why:   "a parent waits for ever once its child was restarted",
+			red:   by("engine", "TestAWaitIsNotForAChildThatHasTold"),
+		}, {
+			name: "tree-wait-not-for-a-restarted-child", file: "engine/tree.go",
+			edits: one("m.ID == lastWord(c.ID)", "m.ID != \"\""),
+			why:   "a parent that was restarted with its child goes on without it",
+			red:   by("engine", "TestAWaitIsForAChildThatHasNotTold"),
 		}, {
 			name: "tree-use-before-the-first-child", file: "engine/draw.go",
 			edits: one("if !c.intent.Child || s.Totals.Children > 0 {", "if true {"),
