@@ -89,7 +89,7 @@ func (d *driver) tree() ([]stint.Session, error) {
 	s := d.w.session()
 	all := []stint.Session{s}
 	for isChild(&s.Parent) && len(all) <= maxLevels {
-		row, err := d.readOf(s.Parent.Session)
+		row, err := patiently(d, func() (stint.Row, error) { return d.e.store.Session(d.io, s.Parent.Session) })
 		if stint.CodeOf(err) == stint.NotFound {
 			break // it was brought here without its parent
 		}

@@ -151,11 +151,13 @@ func (d *driver) children() ([]stint.Row, error) {
 	return patiently(d, func() ([]stint.Row, error) { return d.e.children(d.io, &s) })
 }
 
-// patiently reads, and again while the store cannot be read for a moment.
+// patiently reads, and again while the store cannot be read for a moment. What is read is
+// for an entry that has to be written, so a drain waits for it as it does for a commit:
+// without it, an end or a wait that an agent asked for would be lost.
 func patiently[T any](d *driver, read func() (T, error)) (T, error) {
 	for {
 		v, err := read()
-		if err == nil || !errors.Is(err, stint.Unavailable) || d.isDraining() || d.isLost() {
+		if err == nil || !errors.Is(err, stint.Unavailable) || d.isLost() || stopped(d.e.store) {
 			return v, err
 		}
 		<-time.After(retryCommit)

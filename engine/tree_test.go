@@ -317,6 +317,54 @@ func TestAChildTellsItsEndOnce(t *testing.T) {
 	})
 }
 
+// TestAnEndIsKeptWhereChildrenCannotBeRead: the store does not answer as a session ends, and
+// its runner drains. The end waits for it, as a commit would: without it the session would
+// go on after its agent ended it.
+func TestAnEndIsKeptWhereChildrenCannotBeRead(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		blind := &blindable{mortal: r.store}
+		var n *runner
+		loops := 0
+		parent := agent("boss", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+			loops++
+			_, err := spawn(ctx, l, stint.Child{Agent: "worker", Name: "kid"})
+			blind.is.Store(true)
+			n.cancel()
+			return ends(`null`), err
+		})
+		child := agent("worker", func(context.Context, stint.Loop) (stint.Next, error) {
+			return stint.Next{Wait: &stint.Wait{For: stint.ForMessage}}, nil
+		})
+		agents := []engine.Agent{parent, child}
+		n = r.serveOn(blind, engine.Options{Agents: agents, Holder: "r1"})
+		id := r.start(n.Engine, parent, "")
+		<-time.After(time.Minute)
+		blind.is.Store(false)
+		<-time.After(time.Minute)
+		second := r.serve(engine.Options{Agents: agents, Holder: "r2"})
+		r.settles(id, stint.Completed)
+		<-time.After(5 * time.Second)
+		if s := r.child("kid"); s.Status != stint.Canceled || loops != 1 {
+			t.Errorf("the child is %s (%s), after %d loops of its parent\n%s", s.Status, s.Reason, loops, r.journal(id))
+		}
+		second.stop()
+		n.stop()
+	})
+}
+
+// blindable is a store that cannot be listed for a while.
+type blindable struct {
+	*mortal
+	is atomic.Bool
+}
+
+func (b *blindable) Sessions(ctx context.Context, f stint.Filter) ([]stint.Row, error) {
+	if b.is.Load() {
+		return nil, stint.Unavailable.Errorf("list", "the disk does not answer")
+	}
+	return b.mortal.Sessions(ctx, f)
+}
+
 func TestAChildOfAnEndedParentDoesNotBegin(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		begun := 0

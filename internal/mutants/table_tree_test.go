@@ -29,6 +29,11 @@ func treeMutants() []mutant {
 			why:   "a child that is restarted sets its parent to work again",
 			red:   by("engine", "TestAChildTellsItsEndOnce"),
 		}, {
+			name: "tree-end-lost-in-a-drain", file: "engine/tree.go",
+			edits: one("|| d.isLost() || stopped(d.e.store) {", "|| d.isDraining() || d.isLost() {"),
+			why:   "a session goes on that its agent ended, where the store did not answer as its runner drained",
+			red:   by("engine", "TestAnEndIsKeptWhereChildrenCannotBeRead"),
+		}, {
 			name: "tree-wait-over-inbox-unread", file: "engine/tree.go",
 			edits: one("return true, d.readInbox()", "return true, nil"),
 			why:   "the loop after a wait for a child does not hear of the child, which is over",
