@@ -176,6 +176,9 @@ func (a *app) replayLive(ctx context.Context, address string, o *replayOptions) 
 	if !a.json {
 		a.printLive(doc, &lim)
 	}
+	if o.live.dryRun && waits(refused) {
+		refused = nil
+	}
 	switch {
 	case o.live.dryRun && a.json:
 		if err := a.printJSON(doc); err != nil {
