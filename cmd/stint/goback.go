@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -363,11 +365,15 @@ func waits(err error) bool {
 }
 
 // filesSince are the files of a session that differ from those at the end of a loop; nil:
-// its agent has no workspace, or it is on another machine. A repository that is gone is no
-// reason to show no plan.
+// its agent has no workspace. Where the session is one of a server, that is asked. A
+// repository that is gone is no reason to show no plan.
 func (a *app) filesSince(ctx context.Context, s *site, row *stint.Row, loop int) *worktree.Changes {
 	if s.server != nil {
-		return nil
+		var plan struct{ Files *worktree.Changes }
+		if err := s.server.Get(ctx, "/v1/sessions/"+row.Session.ID.String()+"/plan", url.Values{"from": {strconv.Itoa(loop)}}, &plan); err != nil {
+			return &worktree.Changes{Why: err.Error(), Files: []worktree.Change{}}
+		}
+		return plan.Files
 	}
 	_, c, err := s.pinOf(ctx, row.Session.ID)
 	if err != nil || c.Workspace == nil { // a session of a program that uses the library has no such definition

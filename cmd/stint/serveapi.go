@@ -18,6 +18,7 @@ import (
 	"github.com/stint-dev/stint/internal/stream"
 	"github.com/stint-dev/stint/internal/trigger"
 	"github.com/stint-dev/stint/internal/view"
+	"github.com/stint-dev/stint/internal/worktree"
 )
 
 // handler is all that the server answers, behind its guard.
@@ -34,6 +35,9 @@ func (v *serving) handler(events *stream.Server) (http.Handler, error) {
 	table, err := api.Register(&mux, api.Options{
 		Store: v.site.db, Starter: v, Brancher: v, Policy: policyOf(v.site.db), Settler: v.engine, Agents: v, Health: v, Tokens: v.tokens,
 		Schedules: v, Hooks: hooks{v.receiver, v}, Events: events.Board(), SessionEvents: events.Session(), Version: version, Log: v.log,
+		Files: func(ctx context.Context, row *stint.Row, loop int) *worktree.Changes {
+			return v.app.filesSince(ctx, v.site, row, loop)
+		},
 	})
 	if err != nil {
 		return nil, err

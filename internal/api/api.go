@@ -14,6 +14,7 @@ import (
 	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/problem"
 	"github.com/stint-dev/stint/internal/view"
+	"github.com/stint-dev/stint/internal/worktree"
 	"github.com/stint-dev/stint/journal"
 	"github.com/stint-dev/stint/policy"
 )
@@ -57,6 +58,9 @@ type Options struct {
 	// MayDecide is asked before a decision of somebody who has the scope for it: nil lets
 	// them. It is the place to refuse a local caller that an agent's process started.
 	MayDecide func(ctx context.Context, row *stint.Row) error
+	// Files returns how the files of a session differ from those at the end of a loop; nil
+	// where its agent has no workspace. It may be nil itself.
+	Files func(ctx context.Context, row *stint.Row, loop int) *worktree.Changes
 	// Events and SessionEvents, if set, are mounted at GET /v1/events and at
 	// GET /v1/sessions/{id}/events as streams.
 	Events        http.Handler

@@ -13,6 +13,7 @@ import (
 	"github.com/stint-dev/stint/internal/control"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/internal/view"
+	"github.com/stint-dev/stint/internal/worktree"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -234,6 +235,7 @@ func (in *entriesInput) values(after stint.Seq) url.Values {
 type restartPlan struct {
 	Schema string `json:"schema"`
 	journal.Plan
+	Files   *worktree.Changes `json:"files"`   // how the session's files differ from those at the end of the loop; null without a workspace
 	Refused *refusedPlan      `json:"refused"` // null if it would be taken as the session stands
 	Asks    *control.Deciders `json:"asks"`    // who decides about it first; null: nobody does
 }
@@ -282,6 +284,9 @@ func (s *server) plan(ctx context.Context, in *planInput) (*planOutput, error) {
 		return nil, err
 	}
 	out := restartPlan{Schema: "stint.plan/1", Plan: plan}
+	if s.Files != nil {
+		out.Files = s.Files(ctx, &row, plan.From)
+	}
 	if out.Asks = control.DecidersOf(refused); out.Asks != nil {
 		refused = nil
 	}

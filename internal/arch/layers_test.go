@@ -124,7 +124,7 @@ func doorLayers() []row {
 		{pkg: "internal/mcpserver", is: "sessions as tools of the Model Context Protocol, for other agents", may: may(root, "tool", "internal/ident", "internal/term", "internal/view")},
 		{pkg: "internal/server", is: "the life of a server: where it listens, what it obeys, how it ends", may: may(root, "engine", "internal/access/guard", "internal/proc")},
 		{pkg: "internal/stream", is: "what happens, as events over HTTP with cursors that outlive the process", may: may(root, "model", "internal/view", "internal/problem")},
-		{pkg: "internal/api", is: "HTTP and SSE: reads through view, commands through engine", may: may(root, "journal", "engine", "policy", "internal/access", "internal/access/guard", "internal/control", "internal/hook", "internal/ident", "internal/jsonx", "internal/notify", "internal/problem", "internal/term", "internal/trigger", "internal/view", "internal/wire")},
+		{pkg: "internal/api", is: "HTTP and SSE: reads through view, commands through engine", may: may(root, "journal", "engine", "policy", "internal/access", "internal/access/guard", "internal/control", "internal/hook", "internal/ident", "internal/jsonx", "internal/notify", "internal/problem", "internal/term", "internal/trigger", "internal/view", "internal/worktree", "internal/wire")},
 		{pkg: "internal/web", is: "the dashboard, embedded"},
 		{pkg: "client", is: "the same questions and commands over HTTP", may: may(root, "internal/wire")},
 	}
