@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/internal/plaintest"
 	"github.com/stint-dev/stint/journal"
 )
 
@@ -145,6 +146,9 @@ func grow(t failer, loops, step int) (s *states, messages [][]byte, cps []stint.
 
 // TestGrowingState keeps 3,000 checkpoints of a state that grows by 1 KiB a loop.
 func TestGrowingState(t *testing.T) {
+	if plaintest.Instead(t) {
+		return
+	}
 	s, messages, cps, size := grow(t, 3000, 1024)
 	growth := s.cp.Size
 	t.Logf("%d bytes stored for %d of growth: %.2fx", s.bytes, growth, float64(s.bytes)/float64(growth))
@@ -167,6 +171,9 @@ func TestGrowingState(t *testing.T) {
 // TestEveryStateReadsBack reads each of 3,000 checkpoints, in bounded time: that
 // is why their state is smaller.
 func TestEveryStateReadsBack(t *testing.T) {
+	if plaintest.Instead(t) {
+		return
+	}
 	s, messages, cps, _ := grow(t, 3000, 24)
 	for i, cp := range cps {
 		got, reads := s.read(cp)

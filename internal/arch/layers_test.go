@@ -137,6 +137,7 @@ func programLayers() []row {
 		{pkg: "internal/bench", is: "the measured workloads", may: may(root, "engine", "journal", "store/*", "agent/llm", "model", "model/script", "tool", "internal/access", "internal/access/guard", "internal/api", "internal/ident", "internal/view")},
 		{pkg: "cmd/stint", is: "flags, configuration, wiring; one file a command", may: may(anything)},
 		{pkg: "examples/...", is: "what a reader would write; the public packages alone", may: may(public)},
+		{pkg: "internal/plaintest", is: "what runs a test of one goroutine and many steps without the race detector"},
 		{pkg: "internal/npmtest", is: "what tests take from npm: programs of MCP, those that read descriptions of APIs, a library of cron expressions to compare with"},
 		{pkg: "internal/cases", is: "faults that users reported in public, on the engine, the stores, agents in Go, programs, and models with tools", may: may(anything), testsOnly: true},
 		{pkg: "internal/acceptance", is: "the whole product, from outside", may: may(anything), testsOnly: true},
