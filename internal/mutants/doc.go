@@ -2,7 +2,7 @@
 // source file: a forgotten predicate, a commit that is not synced, an answer that is
 // given too early. Each names the tests that must turn red, and why.
 //
-// The rig copies the module, shows that the named tests are green there, then puts
+// The rig copies the module, shows that the tests it will need are green there, then puts
 // in one mutant after the other and runs its tests. A mutant that stays green is a
 // rule that nothing holds. One that does not compile, or whose tests were not run,
 // fails as well, so that no mutant is taken for seen that was not.
