@@ -30,7 +30,8 @@ func self(t *testing.T, protocol exec.Protocol, args ...string) *exec.Agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newAgent(t, exec.Spec{Command: append([]string{exe, "program"}, args...), Dir: t.TempDir(), Protocol: protocol})
+	return newAgent(t, exec.Spec{Command: append([]string{exe, "program"}, args...), Dir: t.TempDir(), Protocol: protocol,
+		Env: map[string]string{"GORACE": "atexit_sleep_ms=0"}}) // the race detector waits a second at each exit
 }
 
 // watchMemory returns a function that ends the watch and gives by how much what is held

@@ -54,8 +54,10 @@ func built(t *testing.T, name string) string {
 
 // clean removes what was built.
 func clean() {
-	if programs.dir != "" {
-		_ = os.RemoveAll(programs.dir)
+	for _, dir := range []string{programs.dir, clocked.dir} {
+		if dir != "" {
+			_ = os.RemoveAll(dir)
+		}
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -78,10 +76,6 @@ func TestE05EqualTimes(t *testing.T) {
 
 // TestE05ClockGoesBack runs TestMovedClock in a build whose clock can be moved.
 func TestE05ClockGoesBack(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-tags", "faultinject", "-count=1", "-v", "-run", "^TestMovedClock$", ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("--- PASS: TestMovedClock ")) {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	t.Parallel()
+	inClocked(t, "TestMovedClock")
 }

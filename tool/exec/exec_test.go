@@ -79,7 +79,8 @@ func self(t testing.TB, part string, args ...string) exec.Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return exec.Spec{Name: part, Command: append([]string{exe, "program", part}, args...), Dir: t.TempDir()}
+	return exec.Spec{Name: part, Command: append([]string{exe, "program", part}, args...), Dir: t.TempDir(),
+		Env: map[string]string{"GORACE": "atexit_sleep_ms=0"}} // the race detector waits a second at each exit
 }
 
 func sh(t testing.TB, script string) exec.Spec {
