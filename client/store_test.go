@@ -59,6 +59,7 @@ func (f far) Send(ctx context.Context, id stint.ID, m stint.Message) error {
 
 // What a store promises of reading and sending holds through a server.
 func TestStore(t *testing.T) {
+	t.Parallel() // it waits for a store that is closed, as a client does
 	storetest.Run(t, func(t *testing.T) stint.Store {
 		p := newPlace(t)
 		at, token := time.Now(), p.token("ada", access.Administrator)
@@ -74,6 +75,7 @@ func TestStore(t *testing.T) {
 
 // Answers that are longer than one page are whole, and in order, from both ends.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	c := p.client("ada", access.Viewer)
 	made, err := p.own().RunNew(t.Context(), engine.Request{Agent: longAgent(2600), Name: "long"}, func(engine.Created) {})

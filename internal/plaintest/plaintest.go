@@ -1,5 +1,7 @@
-// Package plaintest runs tests without the race detector: those of one goroutine and
-// very many steps, which it makes ten times slower and in which it can find nothing.
+// Package plaintest runs tests without the race detector, which makes them ten times
+// slower: those of one goroutine and very many steps, in which it can find nothing, and
+// those that show that a check rejects what is broken, where the check runs under the
+// detector in another test.
 package plaintest
 
 import (
