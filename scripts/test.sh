@@ -31,10 +31,12 @@ fi
 export GORACE="atexit_sleep_ms=0 ${GORACE:-}"
 # The detector ignores memory that is not Go's, and SQLite's is not: it is C that was
 # translated. Its locks are of package sync, which the detector sees as ever.
-plain=modernc.org/sqlite/lib=-race=false
+plain=(-gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/memory=-race=false)
+# Most packages wait for processes and for the disk: one more than there are processors.
+packages=$(($(getconf _NPROCESSORS_ONLN) + 1))
 
 status=0
-CGO_ENABLED=1 "${GO:-go}" test -race -gcflags="$plain" -timeout "$timeout" ./... || status=$?
+CGO_ENABLED=1 "${GO:-go}" test -race "${plain[@]}" -p "$packages" -timeout "$timeout" ./... || status=$?
 
 if [[ "${STINT_ROOT_RIGS:-}" != 1 ]]; then
 	cat >&2 <<-'END'
