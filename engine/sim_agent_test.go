@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,14 +25,16 @@ import (
 
 // script is what one session does.
 type script struct {
-	w      *world
-	p      *port // the process that this is running in
-	number int
+	w     *world
+	p     *port // the process that this is running in
+	label string
+	kids  []stint.ID // that this attempt at a loop began, or found begun
 }
 
 // plan is one step or group of a loop.
 type plan struct {
 	members []stepPlan
+	child   *stint.Child // instead of them: the session that it begins
 	group   bool
 	log     bool // something is logged meanwhile, from another goroutine
 }
@@ -63,7 +64,8 @@ type loopPlan struct {
 	sulks  bool          // answers a park with words of its own
 	same   bool          // returns no state
 	pad    int           // bytes that the state grows by
-	waits  stint.WaitFor // message, time, or nothing
+	waits  stint.WaitFor // message, time, child, or nothing
+	one    bool          // for the newest child, not for any
 	until  time.Duration
 	ends   stint.Status
 }
@@ -85,11 +87,7 @@ type stepInput struct {
 // simAgents returns the agents as process p has them.
 func (w *world) simAgents(p *port) []engine.Agent {
 	loop := stint.AgentFunc(func(ctx context.Context, l stint.Loop) (stint.Next, error) {
-		n, err := strconv.Atoi(l.Session().Labels["n"])
-		if err != nil {
-			return stint.Next{}, err
-		}
-		return (&script{w: w, p: p, number: n}).loop(ctx, l)
+		return (&script{w: w, p: p, label: l.Session().Labels["n"]}).loop(ctx, l)
 	})
 	retry := engine.Retry{Jitter: 1e-9} // the seed alone decides
 	doubt := func(string) engine.Doubt {
@@ -193,6 +191,11 @@ func (s *script) next(v visit, lp loopPlan, m memory, seen string) (stint.Next, 
 		next.End = &stint.End{Outcome: lp.ends, Reason: "the script is over", Result: state}
 	case lp.waits == stint.ForMessage:
 		next.Wait = &stint.Wait{For: stint.ForMessage, What: "say something"}
+	case lp.waits == stint.ForChild:
+		next.Wait = &stint.Wait{For: stint.ForChild}
+		if n := len(s.kids); lp.one && n > 0 {
+			next.Wait.What = s.kids[n-1].String()
+		}
 	case lp.waits == stint.ForTime:
 		d := lp.until
 		if s.w.isCalm() {
@@ -215,6 +218,9 @@ func (s *script) do(ctx context.Context, l stint.Loop, p plan, n int, know stepI
 		}()
 		defer func() { <-logged }()
 	}
+	if p.child != nil {
+		return s.spawn(ctx, l, *p.child, n, know)
+	}
 	input, err := stint.Marshal(know)
 	if err != nil {
 		return know, err
@@ -222,6 +228,9 @@ func (s *script) do(ctx context.Context, l stint.Loop, p plan, n int, know stepI
 	steps := make([]stint.Step, len(p.members))
 	for i, sp := range p.members {
 		steps[i] = stint.Step{Name: sp.name, Kind: sp.kind, Effect: sp.effect, Input: input, Timeout: 30 * time.Second}
+		if sp.kind == stint.Model {
+			steps[i].Reserve = simReserve
+		}
 		if sp.asks {
 			steps[i].Ask = "may it " + sp.name + "?"
 		}
@@ -308,7 +317,10 @@ func (s *script) perform(ctx context.Context, at place, sp stepPlan, st stint.St
 			s.w.mu.Unlock()
 		}
 	}
-	return stint.Result{Data: data, Usage: stint.Usage{Input: 10, Output: 1}}, nil
+	if st.Kind != stint.Model {
+		return stint.Result{Data: data}, nil
+	}
+	return stint.Result{Data: data, Usage: simUsage}, nil
 }
 
 // refusals are definite errors as tools give them: of many lines, longer than lists
@@ -342,7 +354,7 @@ func digest(parts ...string) string {
 
 // plan makes up what loop n of the session does.
 func (s *script) plan(n int) loopPlan {
-	r := s.w.dice("script", s.number, "loop", n)
+	r := s.w.dice("script", s.label, "loop", n)
 	lp := loopPlan{sulks: r.IntN(20) == 0, same: r.IntN(10) == 0, pad: r.IntN(600)}
 	if r.IntN(15) == 0 {
 		lp.pad = 8 << 10
@@ -373,14 +385,15 @@ func (s *script) plan(n int) loopPlan {
 			lp.after = time.Duration(r.IntN(20_000)) * time.Millisecond
 		}
 	}
-	switch last := 3 + s.number%4; {
-	case n >= last:
+	switch {
+	case n >= s.last():
 		lp.ends = []stint.Status{stint.Completed, stint.Completed, stint.Completed, stint.Failed, stint.Stopped}[r.IntN(5)]
 	case r.IntN(4) == 0:
 		lp.waits = stint.ForMessage
 	case r.IntN(4) == 0:
 		lp.waits, lp.until = stint.ForTime, time.Duration(r.IntN(90_000))*time.Millisecond
 	}
+	s.planChildren(n, &lp)
 	return lp
 }
 

@@ -42,6 +42,12 @@ func invariants() []invariant {
 		{"no loop is begun that failed or killed its runner too often", brakesHold},
 		{"what a restart says is heard by the next loop that begins", saysAreHeard},
 		{"who shows as running has a lease and lives, and caps are kept", runningIsLive},
+		{"a spawn leads to one child, and no child is there without one", spawnsHaveOneChild},
+		{"a child is of its parent's family, and names where it was begun", childrenFit},
+		{"the end of a child is told its parent once", endsAreTold},
+		{"what a parent is told reaches its children, and so does its end", ordersReach},
+		{"nobody waits for a child when none is open", waitsForChildrenEnd},
+		{"what a tree shares is not used up beyond its limit", treesKeepLimits},
 	}
 }
 
@@ -54,6 +60,7 @@ type view struct {
 	rows    map[stint.ID]stint.Row
 	entries map[stint.ID][]stint.Entry
 	inbox   map[stint.ID][]stint.Message
+	kids    map[stint.ID][]stint.ID // of each session, those detached too
 }
 
 // wrong is what contradicts an invariant.
@@ -71,7 +78,8 @@ func in(id stint.ID, format string, args ...any) error {
 // look reads everything. Nobody may write meanwhile.
 func (w *world) look(t *testing.T) (*view, error) {
 	ctx := context.WithoutCancel(w.ctx)
-	v := &view{T: t, folds: map[stint.ID][]stint.Session{}, rows: map[stint.ID]stint.Row{}, entries: map[stint.ID][]stint.Entry{}, inbox: map[stint.ID][]stint.Message{}}
+	v := &view{T: t, folds: map[stint.ID][]stint.Session{}, rows: map[stint.ID]stint.Row{}, entries: map[stint.ID][]stint.Entry{}, inbox: map[stint.ID][]stint.Message{},
+		kids: map[stint.ID][]stint.ID{}}
 	for page := (stint.Filter{Limit: 500}); ; {
 		rows, err := w.store.Sessions(ctx, page)
 		if err != nil || len(rows) == 0 {
@@ -82,6 +90,9 @@ func (w *world) look(t *testing.T) (*view, error) {
 			page.After = id
 			v.ids = append(v.ids, id)
 			v.rows[id] = row
+			if isKid(&row.Session) {
+				v.kids[row.Session.Parent.Session] = append(v.kids[row.Session.Parent.Session], id)
+			}
 			for after := stint.Seq(0); ; {
 				es, err := w.store.Entries(ctx, stint.Range{Session: id, After: after})
 				if err != nil {
@@ -118,6 +129,7 @@ func (w *world) fold(v *view, id stint.ID) error {
 			return in(id, "the fold: %v", err)
 		}
 	}
+	w.remember(id, all, es)
 	v.folds[id] = all
 	return nil
 }
@@ -559,6 +571,8 @@ func (w *world) atRest(ctx context.Context) {
 			w.broken(id, "a minute after the last fault it is %s (%s)", status, reason)
 		case !s.Wait.Until.IsZero() && time.Since(s.Wait.Until) > 5*time.Second:
 			w.broken(id, "it waits for %s, and its time came %v ago", s.Wait.For, time.Since(s.Wait.Until))
+		case w.leftBehind(ctx, s):
+			w.broken(id, "its parent has ended, and a minute after the last fault it is %s (%s)", status, reason)
 		}
 	}
 }

@@ -38,6 +38,7 @@ func (c *cluster) start() {
 	name := fmt.Sprintf("r%d", c.count)
 	c.w.log("%s starts", name)
 	p := c.w.newPort(name)
+	p.frail = true
 	n := &node{port: p, done: make(chan error, 1)}
 	var err error
 	n.engine, err = engine.New(c.w.ctx, p, c.w.options(p))
@@ -231,7 +232,7 @@ func (c *cluster) wreak(until time.Time) {
 		sum += f.weight
 	}
 	for time.Now().Before(until) {
-		if !c.w.pass(time.Duration(c.rng.Int64N(int64(30 * time.Second)))) {
+		if !c.lull(time.Duration(c.rng.Int64N(int64(30 * time.Second)))) {
 			break
 		}
 		for len(c.nodes) < runners && c.rng.IntN(2) == 0 {
@@ -245,6 +246,12 @@ func (c *cluster) wreak(until time.Time) {
 			}
 		}
 	}
+	c.w.mu.Lock()
+	c.w.calm = true // nobody dies from here on
+	c.w.mu.Unlock()
+	for len(c.w.deaths) > 0 {
+		c.bury(<-c.w.deaths)
+	}
 	for _, n := range c.nodes {
 		n.heal()
 	}
@@ -255,9 +262,31 @@ func (c *cluster) wreak(until time.Time) {
 	for len(c.nodes) > runners {
 		c.drain(c.nodes[0])
 	}
-	c.w.mu.Lock()
-	c.w.calm = true
-	c.w.mu.Unlock()
+}
+
+// lull is the time until the next fault. Processes that die meanwhile are noticed.
+func (c *cluster) lull(d time.Duration) bool {
+	for over := time.After(d); ; {
+		select {
+		case <-c.w.over:
+			return false
+		case p := <-c.w.deaths:
+			c.bury(p)
+		case <-over:
+			return true
+		}
+	}
+}
+
+// bury does for a runner that is dead what kill does besides.
+func (c *cluster) bury(p *port) {
+	for _, n := range c.nodes {
+		if n.port == p {
+			c.w.stir()
+			c.kill(n)
+			return
+		}
+	}
 }
 
 // strike lets one fault happen, and be over later, while others may strike.

@@ -113,6 +113,10 @@ func (p *port) land(f *flight) error {
 	if f.batch.Release {
 		p.w.releases(f.lease)
 	}
+	if p.w.tells(f.batch.Sends) {
+		p.w.wakes(f.batch.Sends)
+		p.doomed(6) // nobody but the parent knows
+	}
 	return nil
 }
 
@@ -138,6 +142,24 @@ func (p *port) kill() {
 			p.w.broken(stint.ID{}, "the lock of %s: %v", p.name, err)
 		}
 	}
+}
+
+// doomed kills the process in n of 100 cases, where it stands: what it has just done was
+// done, and it never hears of that. It reports whether it is dead.
+func (p *port) doomed(n int) bool {
+	if !p.frail || !p.chance(n) {
+		return p.isDead()
+	}
+	p.w.mu.Lock()
+	die := !p.w.calm && !p.w.ended
+	if die {
+		p.w.deaths <- p
+	}
+	p.w.mu.Unlock()
+	if die {
+		p.kill()
+	}
+	return p.isDead()
 }
 
 // freeze stops the process, as SIGSTOP does; thaw lets it go on.

@@ -58,6 +58,7 @@ func (p *people) create(n int) {
 	if r.IntN(8) == 0 {
 		req.Input = []byte(strings.Repeat("a long story ", 300))
 	}
+	req.Limits = p.w.treeLimits(fmt.Sprint(n))
 	if r.IntN(4) == 0 && req.Agent.Name != "capped" {
 		p.runNew(n, req)
 		return
@@ -88,6 +89,7 @@ func (p *people) create(n int) {
 // runNew is the command line that makes a session and runs it itself.
 func (p *people) runNew(n int, req engine.Request) {
 	port := p.w.newPort(fmt.Sprintf("run%d", n))
+	port.frail = true
 	req.Agent = p.w.simAgents(port)[0]
 	e, err := engine.New(p.w.ctx, port, p.w.options(port))
 	if err != nil {
@@ -134,6 +136,12 @@ func (p *people) meddle(id stint.ID) {
 		p.send(id, p.resolve(s))
 	case s.Status == stint.Waiting && s.Wait.For == stint.ForApproval && p.rng.IntN(4) > 0:
 		p.decide(s)
+	case s.Status == stint.Waiting && s.Totals.Children > 0 && p.rng.IntN(3) == 0:
+		p.redo(s)
+	case s.Totals.Children > 0 && !s.Status.Ended() && p.rng.IntN(6) == 0:
+		p.send(id, stint.Message{Kind: []stint.MessageKind{stint.Pause, stint.Pause, stint.Resume, stint.Interrupt}[p.rng.IntN(4)]})
+	case s.Status == stint.Waiting && s.Wait.For == stint.ForBudget && p.rng.IntN(3) > 0:
+		p.raise(s)
 	case s.Status == stint.Waiting && s.Wait.For == stint.ForMessage && p.rng.IntN(2) == 0:
 		p.send(id, p.prompt())
 	case s.Status == stint.Waiting && p.rng.IntN(2) == 0:
@@ -292,7 +300,10 @@ func (p *people) goBack(s *stint.Session, kind stint.MessageKind) stint.Message 
 }
 
 func (p *people) limits(s *stint.Session) *stint.Limits {
-	l := &stint.Limits{Stop: p.rng.IntN(4) == 0}
+	l := &stint.Limits{Stop: p.rng.IntN(4) == 0, Tokens: s.Limits.Tokens, Cost: s.Limits.Cost, Children: s.Limits.Children}
+	if p.rng.IntN(3) == 0 { // what a tree shares is raised and never lowered, so that what it is bounds what it was
+		raised(l)
+	}
 	switch p.rng.IntN(10) {
 	case 0:
 		l.Steps = s.Totals.Steps + p.rng.IntN(6)

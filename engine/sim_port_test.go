@@ -28,7 +28,7 @@ type port struct {
 	w     *world
 	store stint.Store
 	name  string
-	tool  bool // a command line that settles, and runs nothing
+	role
 
 	mu      sync.Mutex
 	rng     *rand.Rand
@@ -46,6 +46,12 @@ type port struct {
 	release func() error
 	calls   int // within one instant
 	instant time.Time
+}
+
+// role is what a process is there for.
+type role struct {
+	tool  bool // a command line that settles, and runs nothing
+	frail bool // it may die in the middle of something
 }
 
 // span is a time in which something was wrong; to is zero while it lasts.
@@ -215,9 +221,19 @@ func (p *port) Create(ctx context.Context, b stint.Batch, c stint.Claim) (stint.
 	if err := p.writes(); err != nil {
 		return stint.Lease{}, err
 	}
+	child := isKid(&b.Session)
+	if child && p.doomed(2) {
+		return stint.Lease{}, &stint.Error{Code: stint.Fenced, Op: "create", Err: errGone}
+	}
 	l, err := p.store.Create(ctx, b, c)
 	if err == nil && l.Epoch > 0 {
 		p.w.granted(p, l)
+	}
+	if err == nil && child {
+		p.w.born("child "+b.Session.Labels["n"], l.Session)
+		if p.doomed(6) { // nobody has recorded it
+			return stint.Lease{}, &stint.Error{Code: stint.Fenced, Op: "create", Err: errGone}
+		}
 	}
 	return l, err
 }
@@ -233,8 +249,13 @@ func (p *port) Claim(ctx context.Context, c stint.Claim) ([]stint.Lease, error) 
 		return nil, nil
 	}
 	ls, err := p.store.Claim(ctx, c)
+	heard := false
 	for _, l := range ls {
 		p.w.granted(p, l)
+		heard = p.w.heardOfChild(l.Session) || heard
+	}
+	if heard && p.doomed(4) {
+		return nil, &stint.Error{Code: stint.Fenced, Op: "claim", Err: errGone}
 	}
 	return ls, err
 }

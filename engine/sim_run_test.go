@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -147,6 +148,9 @@ func detail(e *stint.Entry) []string {
 	switch e.Kind {
 	case stint.SessionWaiting:
 		d, _ := journal.Decode[journal.Waiting](e)
+		if strings.Contains(d.What, "and what it spawned") {
+			return []string{"waits for " + string(d.For), "a tree at its limit"}
+		}
 		return []string{"waits for " + string(d.For)}
 	case stint.SessionEnded:
 		d, _ := journal.Decode[journal.Ended](e)
@@ -174,11 +178,20 @@ func detail(e *stint.Entry) []string {
 		d, _ := journal.Decode[journal.ApprovalDecided](e)
 		return []string{"decision " + string(d.State)}
 	case stint.SessionCreated:
-		if d, _ := journal.Decode[journal.Created](e); d.Parent.Branch {
+		switch d, _ := journal.Decode[journal.Created](e); {
+		case d.Parent.Branch:
 			return []string{"a branch"}
+		case d.Parent.Detach:
+			return []string{"a detached child"}
+		case !d.Parent.Session.IsZero():
+			return []string{fmt.Sprintf("a child of level %d", strings.Count(d.Labels["n"], "/"))}
 		}
 	case stint.MessageTaken:
 		d, _ := journal.Decode[journal.Taken](e)
+		var c journal.Command
+		if decodeJSON(d.Data, &c) == nil && !c.Tree.IsZero() {
+			return []string{"passed on: " + string(d.Kind)}
+		}
 		return []string{"message " + string(d.Kind)}
 	}
 	return nil
@@ -196,15 +209,21 @@ func mustHappen() []string {
 		"waits for approval", "decision approved", "decision denied", "decision canceled",
 		"message prompt", "message pause", "message resume", "message interrupt", "message stop", "message kill",
 		"message restart", "message rollback", "message resolve", "message limit",
+		"a child of level 1", "a child of level 2", "a child of level 3", "a detached child", "waits for child", "message child",
+		"passed on: stop", "passed on: kill", "passed on: pause", "passed on: resume", "passed on: interrupt", "passed on: limit",
+		"a tree at its limit",
 	}
 }
 
-// stopAll kills every session that has not ended; all of them must end soon.
+// stopAll kills every session that has not ended, but for those below another one; all of
+// them must end soon.
 func (w *world) stopAll(p *people) {
 	if w.isOver() {
 		return
 	}
-	for _, id := range w.sessions() {
+	all := w.sessions()
+	tops := slices.DeleteFunc(slices.Clone(all), w.reached)
+	for _, id := range tops {
 		m := stint.Message{ID: ident.New().String(), Kind: stint.Kill, From: "human:ana"}
 		if err := p.port.Send(w.ctx, id, m); err != nil && stint.CodeOf(err) != stint.Conflict {
 			w.broken(id, "kill: %v", err)
@@ -213,7 +232,7 @@ func (w *world) stopAll(p *people) {
 	if !w.pass(20 * time.Second) {
 		return
 	}
-	for _, id := range w.sessions() {
+	for _, id := range all {
 		if row, err := w.store.Session(w.ctx, id); err != nil || !row.Session.Status.Ended() {
 			w.broken(id, "it was killed 20 seconds ago and is %s: %v", row.Session.Status, err)
 		}
@@ -293,9 +312,9 @@ func openMem(*testing.T) stint.Store { return mem.New() }
 
 // defaultSize is what a plain go test simulates in memory.
 func defaultSize() size {
-	z := size{seeds: 20, lasts: time.Hour, sessions: 30}
+	z := size{seeds: 20, lasts: time.Hour, sessions: 22}
 	if raced {
-		z.lasts, z.sessions = 20*time.Minute, 15
+		z.lasts, z.sessions = 20*time.Minute, 11
 	}
 	return z
 }

@@ -37,7 +37,9 @@ type world struct {
 	over   chan struct{} // closed with the first violation, or at the end
 	ended  bool
 	ports  []*port
+	deaths chan *port             // processes that died in the middle of something
 	looked map[stint.ID]stint.Seq // how far each journal was when it was checked
+	kin
 	weather
 	ledger
 	told
@@ -122,6 +124,7 @@ type violation struct {
 func newWorld(seed uint64, store stint.Store) *world {
 	return &world{
 		seed: seed, store: store, begun: time.Now(), over: make(chan struct{}), looked: map[stint.ID]stint.Seq{},
+		deaths: make(chan *port, 1000), kin: newKin(),
 		ledger: ledger{effects: map[string]*effect{}, keys: map[place]string{}, tries: map[place]int{}},
 		told: told{
 			created: map[string]stint.ID{}, sent: map[stint.ID]map[string]stint.Message{}, acked: map[stint.ID]map[stint.Seq]stint.Hash{},
@@ -302,7 +305,7 @@ func (w *world) born(key string, id stint.ID) {
 		w.brokenLocked(id, "create key %s led to session %s and to session %s", key, old, id)
 	case !known:
 		w.created[key] = id
-		w.order = append(w.order, id)
+		w.order, w.bornAt[id] = append(w.order, id), time.Now()
 	}
 }
 
