@@ -12,14 +12,14 @@ import (
 type opened struct {
 	past  past.Steps
 	inbox []stint.Message // that it took
-	cut   stint.Actor     // who interrupted it when it had come to something, or may have; empty: nobody did
-	early bool            // it was interrupted when it had not
+	cut   stint.Actor     // who interrupted it when a step of it was on record, or may have been done; empty: nobody did
+	early bool            // it was interrupted when none was, and none was tried since that may be done
 }
 
 // loadPast reads the entries of the open loop.
 func (d *driver) loadPast(ctx context.Context) (*opened, error) {
 	o := &opened{past: past.Steps{}}
-	acted := false // something may have had its effect, under a key that is for this input alone
+	tried := false // an idempotent step may be done, and has no outcome: its key stands for the inbox that it had
 	for after := d.place.LoopSeq - 1; ; {
 		es, err := d.e.store.Entries(ctx, stint.Range{Session: d.lease.Session, After: after, Limit: 1000})
 		if err != nil {
@@ -32,15 +32,8 @@ func (d *driver) loadPast(ctx context.Context) (*opened, error) {
 			if err := o.past.Add(&es[i]); err != nil {
 				return nil, err
 			}
-			switch es[i].Kind {
-			case stint.StepFailed:
-				d, err := journal.Decode[journal.StepDone](&es[i])
-				if err != nil {
-					return nil, err
-				}
-				acted = acted || d.Effect != stint.Read
-			case stint.LeaseLost: // nobody knows what its runner had begun
-				acted = true
+			if mayBeDone(&es[i]) {
+				tried, o.early = true, false
 			}
 			if es[i].Kind != stint.MessageTaken {
 				continue
@@ -51,7 +44,7 @@ func (d *driver) loadPast(ctx context.Context) (*opened, error) {
 				return nil, err
 			case m.Kind.Input():
 				o.inbox = append(o.inbox, m)
-			case m.Kind == stint.Interrupt && (acted || len(o.past) > 0):
+			case m.Kind == stint.Interrupt && (tried || len(o.past) > 0):
 				o.cut = m.From
 			case m.Kind == stint.Interrupt:
 				o.early = true
@@ -62,6 +55,16 @@ func (d *driver) loadPast(ctx context.Context) (*opened, error) {
 		}
 		after = es[len(es)-1].Seq
 	}
+}
+
+// mayBeDone reports whether an idempotent step that has no outcome may be done: its try
+// failed, or a process died that may have begun it.
+func mayBeDone(e *stint.Entry) bool {
+	if e.Kind != stint.StepFailed {
+		return e.Kind == stint.LeaseLost
+	}
+	d, err := journal.Decode[journal.StepDone](e)
+	return err == nil && d.Effect == stint.Idempotent
 }
 
 // taken turns a message.taken entry back into the message.

@@ -26,6 +26,7 @@ func table() []mutant {
 		branchMutants(), orderMutants(),
 		verdictMutants(),
 		treeMutants(),
+		interruptMutants(),
 		agentMutants(),
 		worktreeMutants(),
 		apartMutants(),

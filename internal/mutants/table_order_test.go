@@ -1,7 +1,6 @@
 package mutants_test
 
-// orderMutants break orders that others have to agree to, and what a loop hears that was
-// interrupted.
+// orderMutants break orders that others have to agree to, and answers with branches.
 func orderMutants() []mutant {
 	return []mutant{
 		{
@@ -39,16 +38,6 @@ func orderMutants() []mutant {
 			edits: one("yes && a.Name != string(stint.BranchOff)", `yes && a.Name != ""`),
 			why:   "a yes to a branch has the loop that runs begun again",
 			red:   by("engine", "TestOrderWhileItRuns"),
-		}, {
-			name: "interrupted-effect-hears-more", file: "engine/past.go",
-			edits: one("acted = acted || d.Effect != stint.Read", "_ = d"),
-			why:   "a step that may have had its effect is done again under its key with another input",
-			red:   by("engine", "TestInterruptedEffect"),
-		}, {
-			name: "interrupted-after-a-death-hears-more", file: "engine/past.go",
-			edits: one("\t\t\t\tacted = true\n", ""),
-			why:   "what a dead runner had begun is done again under its key with another input",
-			red:   by("engine", "TestInterruptedEffect"),
 		}, {
 			name: "late-is-in-time", file: "engine/policy.go",
 			edits: one("a.Until.IsZero() || at.Before(a.Until)", "a.Until.IsZero() || at.Before(a.Until.Add(1<<50))"),

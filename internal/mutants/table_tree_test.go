@@ -71,3 +71,20 @@ func treeMutants() []mutant {
 		},
 	}
 }
+
+// interruptMutants break what an interrupted loop is begun again with.
+func interruptMutants() []mutant {
+	return []mutant{
+		{
+			name: "interrupt-other-input-after-a-failed-try", file: "engine/past.go",
+			edits: one("return err == nil && d.Effect == stint.Idempotent", "return err == nil && d.Effect == \"\""),
+			why:   "a service is sent something else under the key of what it may have done",
+			red:   by("engine", "TestAnInterruptKeepsTheInputOfAKey/dies=false"),
+		}, {
+			name: "interrupt-other-input-after-a-death", file: "engine/past.go",
+			edits: one("return e.Kind == stint.LeaseLost", "return false"),
+			why:   "a service is sent something else under the key of what it may have done",
+			red:   by("engine", "TestAnInterruptKeepsTheInputOfAKey/dies=true"),
+		},
+	}
+}
