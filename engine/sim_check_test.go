@@ -32,6 +32,7 @@ func invariants() []invariant {
 		{"what anybody was told is durable is in the journal", ackedAreThere},
 		{"a message that was sent is in the inbox, or was taken or refused once", messagesAreKept},
 		{"a decision that was sent is in the inbox, or was the one that counts", decisionsCount},
+		{"a yes to an order is followed by what was ordered, and each branch is of one decision", decidedAboutOrders},
 		{"a once step has its intent first, and was done once unless somebody said that it was not", onceIsOnce},
 		{"a state is what the loop before returned", statesAreReturned},
 		{"a branch begins where its parent was, and what it saw there is still there", branchesFit},
@@ -170,6 +171,9 @@ func createdAreThere(w *world, v *view) error {
 	byNumber := map[string]stint.ID{}
 	for _, id := range v.ids {
 		n := v.rows[id].Session.Labels["n"]
+		if goesOn(v, id) {
+			continue
+		}
 		if other, ok := byNumber[n]; ok {
 			return in(id, "sessions %s and %s were made from one key", id, other)
 		}
@@ -403,6 +407,10 @@ func attemptsHaveReasons(_ *world, v *view) error {
 				if d, err := journal.Decode[journal.Taken](e); err == nil && d.Kind == stint.Restart {
 					reasons["restart"] = true
 				}
+			case stint.SessionResumed:
+				if d, err := journal.Decode[journal.Resumed](e); err == nil && d.Why == "restart" { // one that others agreed to
+					reasons["restart"] = true
+				}
 			case stint.LeaseLost:
 				d, err := journal.Decode[journal.LeaseLost](e)
 				if err != nil {
@@ -509,7 +517,7 @@ func saysAreHeard(_ *world, v *view) error {
 				}
 				delete(open, d.ID)
 				var c journal.Command
-				if d.Kind == stint.Restart && decodeJSON(d.Data, &c) == nil && c.Say != "" {
+				if d.Kind == stint.Restart && decodeJSON(d.Data, &c) == nil && c.Say != "" && c.Ask == nil {
 					open[d.ID+"/say"] = e.Seq
 				}
 			case stint.StepCompleted, stint.StepRequested, stint.LoopCompleted: // the loop has begun in earnest

@@ -15,6 +15,7 @@ func treeBreakages() []breakage {
 		{"a child that is begun again is another one", []string{"led to session", "were made from one key"}, func(m *mutant) {
 			m.create = childBy(func(b *stint.Batch) { b.Keys = nil })
 		}},
+		{"what a decision makes is made each time", []string{"and no decision names it"}, forgetsAnswers},
 		{"a child is of a family of its own", []string{"it is of family"}, func(m *mutant) { m.create = childBy(alone) }},
 		{"the limit of children is not looked at", []string{"sessions were spawned below it"}, func(m *mutant) {
 			m.create = childBy(func(b *stint.Batch) { b.Meters = unlimited(b.Meters) })

@@ -136,6 +136,10 @@ func (p *people) meddle(id stint.ID) {
 		p.send(id, p.resolve(s))
 	case s.Status == stint.Waiting && s.Wait.For == stint.ForApproval && p.rng.IntN(4) > 0:
 		p.decide(s)
+	case waitsForSomebody(s) && p.rng.IntN(3) == 0:
+		p.decide(s)
+	case p.rng.IntN(25) == 0:
+		p.send(id, p.ordered(s))
 	case s.Status == stint.Waiting && s.Totals.Children > 0 && p.rng.IntN(3) == 0:
 		p.redo(s)
 	case s.Totals.Children > 0 && !s.Status.Ended() && p.rng.IntN(6) == 0:
@@ -167,7 +171,7 @@ func (p *people) meddle(id stint.ID) {
 func (p *people) branch(s *stint.Session) {
 	p.limbs++
 	from, key := p.rng.IntN(s.Checkpoint.Loop+2), fmt.Sprintf("branch %d", p.limbs) // also a loop that is not there
-	b := engine.Branch{From: &from, Dedupe: key, Actor: "human:ana", Labels: map[string]string{"n": fmt.Sprint(10_000 + p.limbs)},
+	b := engine.Branch{From: &from, Dedupe: key, Actor: "human:ana", Labels: limbLabels(p.limbs),
 		InDoubt: []journal.DoubtChoice{"", journal.AskDoubt, journal.SkipDoubt, journal.RedoDoubt}[p.rng.IntN(4)]}
 	if p.rng.IntN(2) == 0 {
 		b.Say = "another way"
@@ -183,6 +187,9 @@ func (p *people) branch(s *stint.Session) {
 	}
 }
 
+// limbLabels are those of the n-th branch that was asked for: it has a script of its own.
+func limbLabels(n int) map[string]string { return map[string]string{"n": fmt.Sprint(10_000 + n)} }
+
 // decide says yes or no to a question. Of two people who do the first is heard, and the
 // second is told so.
 func (p *people) decide(s *stint.Session) {
@@ -196,8 +203,9 @@ func (p *people) decide(s *stint.Session) {
 		return
 	}
 	a := open[p.rng.IntN(len(open))]
+	others := p.others(s, &a)
 	say := func(state stint.ApprovalState) error {
-		d := journal.Decision{Approval: a.Seq, State: state, Nonce: ident.New().String()}
+		d := journal.Decision{Approval: a.Seq, State: state, Nonce: ident.New().String(), Branches: others}
 		data, err := json.Marshal(d)
 		if err != nil {
 			panic(err) // a decision always marshals

@@ -176,7 +176,14 @@ func detail(e *stint.Entry) []string {
 		return out
 	case stint.ApprovalDecided:
 		d, _ := journal.Decode[journal.ApprovalDecided](e)
-		return []string{"decision " + string(d.State)}
+		out := []string{"decision " + string(d.State)}
+		switch {
+		case e.Pos.Step == 0 && d.State == stint.ApprovalApproved:
+			out = append(out, "an order that others agreed to")
+		case len(d.Branches) > 0:
+			out = append(out, "a question with several answers")
+		}
+		return out
 	case stint.SessionCreated:
 		switch d, _ := journal.Decode[journal.Created](e); {
 		case d.Parent.Branch:
@@ -206,6 +213,7 @@ func mustHappen() []string {
 		"waits for message", "waits for time", "waits for retry", "waits for budget", "waits for doubt", "waits for operator",
 		"completed", "failed", "stopped", "canceled", "a brake", "a replayed loop", "lease died", "lease expired",
 		"verdict happened", "verdict not", "verdict unknown", "read", "idempotent", "once", "a group", "a large result", "a branch",
+		"an order that others agreed to", "a question with several answers",
 		"waits for approval", "decision approved", "decision denied", "decision canceled",
 		"message prompt", "message pause", "message resume", "message interrupt", "message stop", "message kill",
 		"message restart", "message rollback", "message resolve", "message limit",
@@ -221,7 +229,11 @@ func (w *world) stopAll(p *people) {
 	if w.isOver() {
 		return
 	}
-	all := w.sessions()
+	all, err := w.everybody()
+	if err != nil {
+		w.broken(stint.ID{}, "list: %v", err)
+		return
+	}
 	tops := slices.DeleteFunc(slices.Clone(all), w.reached)
 	for _, id := range tops {
 		m := stint.Message{ID: ident.New().String(), Kind: stint.Kill, From: "human:ana"}
@@ -260,19 +272,11 @@ func (w *world) verdictOf() error {
 	ctx := context.WithoutCancel(w.ctx)
 	var b strings.Builder
 	fmt.Fprintf(&b, "after %v: %s\n", bad.at, bad.what)
-	if !bad.session.IsZero() {
-		es, err := w.store.Entries(ctx, stint.Range{Session: bad.session})
-		fmt.Fprintf(&b, "the journal of session %s: %v\n", bad.session, err)
-		for _, e := range es[max(0, len(es)-simShown):] {
-			fmt.Fprintf(&b, "%4d %9.3f e%d l%d %-9s %-17s %-8s%s\n", e.Seq, e.At.Sub(w.begun).Seconds(), e.Epoch, e.Pos.Line,
-				fmt.Sprintf("%s#%d", e.Pos, e.Pos.Attempt), e.Kind, e.Actor, brief(e))
-		}
-		for _, g := range w.grants[bad.session] {
-			fmt.Fprintf(&b, "epoch %d: %s at %v, prior %s, released %v\n", g.epoch, g.port.name, g.claimed.Sub(w.begun), g.prior, g.released)
-		}
-		if row, err := w.store.Session(ctx, bad.session); err == nil {
-			status, reason := row.Status()
-			fmt.Fprintf(&b, "%s %s; lease %+v\n", status, reason, row.Lease)
+	for id := bad.session; !id.IsZero(); { // and those that it is a child of
+		w.tell(ctx, &b, id)
+		row, err := w.store.Session(ctx, id)
+		if id = row.Session.Parent.Session; err != nil || !isKid(&row.Session) {
+			break
 		}
 	}
 	w.mu.Lock()
@@ -282,6 +286,23 @@ func (w *world) verdictOf() error {
 	w.mu.Unlock()
 	fmt.Fprintf(&b, "replay: go test ./engine -run '^%s$' -seed %d -count 5", w.test, w.seed)
 	return errors.New(b.String())
+}
+
+// tell writes the newest entries of a session, and how it stands.
+func (w *world) tell(ctx context.Context, b *strings.Builder, id stint.ID) {
+	es, err := w.store.Entries(ctx, stint.Range{Session: id})
+	fmt.Fprintf(b, "the journal of session %s: %v\n", id, err)
+	for _, e := range es[max(0, len(es)-simShown):] {
+		fmt.Fprintf(b, "%4d %9.3f e%d l%d %-9s %-17s %-8s%s\n", e.Seq, e.At.Sub(w.begun).Seconds(), e.Epoch, e.Pos.Line,
+			fmt.Sprintf("%s#%d", e.Pos, e.Pos.Attempt), e.Kind, e.Actor, brief(e))
+	}
+	for _, g := range w.grants[id] {
+		fmt.Fprintf(b, "epoch %d: %s at %v, prior %s, released %v\n", g.epoch, g.port.name, g.claimed.Sub(w.begun), g.prior, g.released)
+	}
+	if row, err := w.store.Session(ctx, id); err == nil {
+		status, reason := row.Status()
+		fmt.Fprintf(b, "%s %s; lease %+v\n", status, reason, row.Lease)
+	}
 }
 
 // simShown is how many entries of a journal are shown.

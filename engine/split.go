@@ -180,6 +180,7 @@ func copied(e *stint.Entry, seqs map[stint.Seq]stint.Seq) (any, error) {
 		if d.Approval = there; err != nil || there == 0 {
 			return nil, err
 		}
+		d.Branches = nil // they are that session's
 		return d, nil
 	}
 	return nil, nil
