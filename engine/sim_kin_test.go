@@ -206,6 +206,13 @@ func (w *world) heardOfChild(id stint.ID) bool {
 	return yes
 }
 
+// birth is when the world heard of a session.
+func (w *world) birth(id stint.ID) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.bornAt[id]
+}
+
 // remember keeps of a journal when its session was over, and what it had used before it
 // began its first child.
 func (w *world) remember(id stint.ID, folds []stint.Session, es []stint.Entry) {

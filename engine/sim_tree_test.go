@@ -160,9 +160,10 @@ func ordersReach(w *world, v *view) error {
 			if err != nil {
 				return err
 			}
+			born := w.birth(id)
 			for i := range v.entries[parent] {
 				e := &v.entries[parent][i]
-				if w.bornAt[id].IsZero() || !w.bornAt[id].Before(e.At) || !w.steady(id, e.At) {
+				if born.IsZero() || !born.Before(e.At) || !w.steady(id, e.At) {
 					continue
 				}
 				if err := reaches(e, id, all); err != nil {
