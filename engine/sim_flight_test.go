@@ -102,9 +102,11 @@ func (p *port) land(f *flight) error {
 	}
 	newest := p.w.newest(f.lease.Session)
 	answer := make(chan error, 1)
+	p.w.givesBack(f.lease, f.batch.Release)
 	p.store.Append(context.WithoutCancel(f.ctx), f.lease, f.batch, func(err error) { answer <- err })
 	err := <-answer
 	if err != nil {
+		p.w.givesBack(f.lease, false)
 		return err
 	}
 	if f.lease.Epoch < newest {

@@ -109,6 +109,7 @@ type grant struct {
 	port     *port
 	claimed  time.Time
 	expires  time.Time
+	leaving  bool // it is being given back, and may be by now
 	released bool
 	revived  bool // it was renewed after it had expired
 	prior    stint.Prior
@@ -343,7 +344,7 @@ func (g *grant) live() bool {
 func (w *world) liveOf(agent string) int {
 	n := 0
 	for id, all := range w.grants {
-		if g := all[len(all)-1]; w.agent[id] == agent && g.live() && !g.revived && !g.port.tool {
+		if g := all[len(all)-1]; w.agent[id] == agent && g.live() && !g.leaving && !g.revived && !g.port.tool {
 			n++
 		}
 	}
@@ -386,6 +387,15 @@ func (w *world) releases(l stint.Lease) {
 	defer w.mu.Unlock()
 	if g := w.grantLocked(l.Session, l.Epoch); g != nil {
 		g.released = true
+	}
+}
+
+// givesBack notes that a lease is about to be given back, or that it was not.
+func (w *world) givesBack(l stint.Lease, yes bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if g := w.grantLocked(l.Session, l.Epoch); g != nil {
+		g.leaving = yes
 	}
 }
 

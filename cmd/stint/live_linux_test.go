@@ -393,14 +393,3 @@ func (s *seat) modes(ok func(uint32) bool, what string) {
 		}
 	}
 }
-
-// short is the short id of a session.
-func (d *desk) short(name string) string {
-	d.t.Helper()
-	out := d.ok("ps", "-a", "-o", "json")
-	m := regexp.MustCompile(`"short":"(\w+)"`).FindStringSubmatch(out)
-	if m == nil || !strings.Contains(out, name) {
-		d.t.Fatalf("there is no %s: %s", name, out)
-	}
-	return m[1]
-}

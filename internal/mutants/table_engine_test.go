@@ -186,7 +186,7 @@ func personMutants() []mutant {
 			red:   by("engine", "TestSuccessorInTheSameEngineKeepsItsLease"),
 		}, {
 			name: "engine-goes-back-before-it-is-durable", file: "engine/goback.go",
-			edits: one("if err := d.w.sync(); err != nil { // the journal is read: it must have what this drive made\n\t\treturn err\n\t}\n\tcp", "cp"),
+			edits: one("if err := d.w.sync(); err != nil { // the journal is read: it must have what this drive made\n\t\treturn b, \"\", err\n\t}\n\tcp", "cp"),
 			why:   "a restart does not find the loops that were completed a moment ago",
 			red:   by("engine", "TestGoingBackSeesWhatThisDriveMade"),
 		},
@@ -208,7 +208,7 @@ func questionMutants() []mutant {
 			red:   by("engine", "TestApprovalIsBound"),
 		}, {
 			name: "engine-a-question-left-open", file: "engine/driver.go",
-			edits: one("if err := d.voidAll(stint.ApprovalCanceled, \"the session ended\"); err != nil {", "if err := error(nil); err != nil {"),
+			edits: one("if err := d.voidAll(ofSteps, stint.ApprovalCanceled, \"the session ended\"); err != nil {", "if err := error(nil); err != nil {"),
 			why:   "a question has no end, and nobody can tell whether it was decided",
 			red:   by("engine", "TestLeftQuestions"),
 		}, {
