@@ -132,28 +132,18 @@ func (d *driver) heedOrders() error {
 
 // orderOf reads the order that a question is about.
 func (d *driver) orderOf(a *stint.Approval) (m stint.Message, c journal.Command, err error) {
-	if err := d.w.sync(); err != nil { // it may be of this drive
-		return m, c, err
-	}
-	es, err := d.e.store.Entries(d.io, stint.Range{Session: d.lease.Session, After: a.Seq - 1, Until: a.Seq})
+	e, q, err := d.requested(a)
 	if err != nil {
 		return m, c, err
 	}
-	if len(es) != 1 {
-		return m, c, stint.Corrupt.Errorf("approval", "entry %d, which asks, is not there", a.Seq)
-	}
-	q, err := journal.Decode[journal.ApprovalRequested](&es[0])
-	if err != nil {
-		return m, c, err
-	}
-	body, err := past.Body(d.io, d.e.store, d.family, &es[0])
+	body, err := past.Body(d.io, d.e.store, d.family, e)
 	if err == nil {
 		err = json.Unmarshal(body, &c)
 	}
 	if err != nil {
 		return m, c, stint.Corrupt.Errorf("approval", "the order in entry %d cannot be read: %v", a.Seq, err)
 	}
-	return stint.Message{ID: q.Order, Kind: stint.MessageKind(a.Name), From: es[0].Actor, At: es[0].At, Data: body}, c, nil
+	return stint.Message{ID: q.Order, Kind: stint.MessageKind(a.Name), From: e.Actor, At: e.At, Data: body}, c, nil
 }
 
 // movedSince is why a plan that somebody agreed to is not the one that would be carried out:

@@ -74,17 +74,7 @@ func (c *call) wants(d *journal.ApprovalRequested) error {
 // asked reads what was recorded with a question: the verdict that it comes from, nil for one
 // that no policy asked.
 func (d *driver) asked(a *stint.Approval) (*policy.Verdict, *journal.ApprovalRequested, error) {
-	if err := d.w.sync(); err != nil { // it may be one of this drive
-		return nil, nil, err
-	}
-	es, err := d.e.store.Entries(d.io, stint.Range{Session: d.lease.Session, After: a.Seq - 1, Until: a.Seq})
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(es) != 1 {
-		return nil, nil, stint.Corrupt.Errorf("approval", "entry %d, which asks, is not there", a.Seq)
-	}
-	q, err := journal.Decode[journal.ApprovalRequested](&es[0])
+	_, q, err := d.requested(a)
 	if err != nil || q.Policy == nil {
 		return nil, &q, err
 	}
@@ -93,6 +83,22 @@ func (d *driver) asked(a *stint.Approval) (*policy.Verdict, *journal.ApprovalReq
 		return nil, &q, stint.Corrupt.Errorf("approval", "the verdict in entry %d cannot be read: %v", a.Seq, err)
 	}
 	return &v, &q, nil
+}
+
+// requested is the entry that asks a question, and its data.
+func (d *driver) requested(a *stint.Approval) (e *stint.Entry, q journal.ApprovalRequested, err error) {
+	if err := d.w.sync(); err != nil { // it may be one of this drive
+		return nil, q, err
+	}
+	es, err := d.e.store.Entries(d.io, stint.Range{Session: d.lease.Session, After: a.Seq - 1, Until: a.Seq})
+	if err != nil {
+		return nil, q, err
+	}
+	if len(es) != 1 {
+		return nil, q, stint.Corrupt.Errorf("approval", "entry %d, which asks, is not there", a.Seq)
+	}
+	q, err = journal.Decode[journal.ApprovalRequested](&es[0])
+	return &es[0], q, err
 }
 
 // expire ends or escalates the questions whose time is up, as their policy says. p stops the

@@ -23,15 +23,21 @@ import (
 // startTools bounds how long the servers of an agent may take to list their tools.
 const startTools = 2 * time.Minute
 
+// accepted are the servers that a file describes, and what was accepted of them.
+func accepted(m *config.MCPTools) ([]mcp.Spec, *lock, error) {
+	specs, err := mcpSpecs(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := readLock(m.File)
+	return specs, l, err
+}
+
 // served makes tools of the servers that a file describes. What they are has to be what
 // was accepted: by the session, when it began, or since then in the lock. Who asks for
 // them first accepts them as they are.
 func (w *wiring) served(m *config.MCPTools, p *pin) ([]tool.Tool, error) {
-	specs, err := mcpSpecs(m)
-	if err != nil {
-		return nil, err
-	}
-	lock, err := readLock(m.File)
+	specs, lock, err := accepted(m)
 	if err != nil {
 		return nil, err
 	}

@@ -70,11 +70,7 @@ func (s silent) Call(context.Context, *model.Request, func(model.Delta)) (*model
 
 // described makes the tools of servers as they are on record, and starts none of them.
 func (w *wiring) described(m *config.MCPTools, p *pin) ([]tool.Tool, error) {
-	specs, err := mcpSpecs(m)
-	if err != nil {
-		return nil, err
-	}
-	lock, err := readLock(m.File)
+	specs, lock, err := accepted(m)
 	if err != nil {
 		return nil, err
 	}
