@@ -25,7 +25,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -257,8 +256,15 @@ func (s *Store) Claim(_ context.Context, c stint.Claim) ([]stint.Lease, error) {
 		}
 		return []stint.Lease{s.take(r, c, at)}, nil
 	}
+	var ready []*record // most are not
+	for _, r := range s.sessions {
+		if from, ok := r.ready(); ok && !from.After(at) {
+			ready = append(ready, r)
+		}
+	}
+	slices.SortFunc(ready, inTurn)
 	var got []stint.Lease
-	for _, r := range slices.SortedFunc(maps.Values(s.sessions), inTurn) {
+	for _, r := range ready {
 		if len(got) < max(c.Max, 1) && s.obstacle(r, &c, at) == "" {
 			got = append(got, s.take(r, c, at))
 		}
