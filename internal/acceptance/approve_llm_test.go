@@ -188,3 +188,47 @@ tool: {fake__effect: {effect: read, parallel: true}}
 		t.Error("it was not paid after the yes")
 	}
 }
+
+// A yes is used once: whoever dies between it and the effect, the next one does what was
+// allowed and asks nobody again. What may have begun asks whether it did.
+func TestApprovedAndKilled(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{"store.after-commit:1", "engine.before-claim:1", "engine.after-claim:1", "engine.recorded-not-acked:1", "engine.intent-recorded:1", "exec.effect-sent:1", "engine.effect-done:1"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			s := obeying(t, moneyTools)
+			s.run("run", "a", "-p", "read the mail")
+			v := s.list()[0]
+			dies := "resume"
+			if point == "store.after-commit:1" { // the decision is durable, and whoever made it is not told
+				dies = "approve"
+			} else {
+				s.must("approve", v.Short)
+			}
+			args := []string{dies, v.Short}
+			if dies == "resume" {
+				args = append(args, "--run")
+			}
+			s.start(s.with("STINT_FAULT="+point).command(bin.fault, args...)).wait(patience)
+			r := s.run("result", v.Short) // it may have come to its end before
+			if s.list()[0].Status != "completed" {
+				r = s.run("resume", v.Short, "--run")
+			}
+			if strings.Contains(r.out+r.talk, "doubt") || strings.Contains(s.must("show", v.Short), "doubt") { // it may have begun
+				verdict := "--not"
+				if exists(s.path("effects")) {
+					verdict = "--happened"
+				}
+				s.must("resolve", v.Short, verdict)
+				r = s.run("resume", v.Short, "--run")
+			}
+			if r.code != 0 || s.noted("effects") != 1 || strings.Contains(s.must("approvals"), "send_money") {
+				t.Errorf("%d effects, and asked is %s: %s", s.noted("effects"), s.must("approvals"), r)
+			}
+			if log := s.must("logs", v.Short); strings.Count(log, "approved by") != 1 || strings.Count(log, "? approval") != 1 {
+				t.Errorf("it was asked or decided more than once:\n%s", log)
+			}
+			s.sound(newAcks())
+		})
+	}
+}

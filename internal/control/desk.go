@@ -85,6 +85,9 @@ func (d *Desk) Give(ctx context.Context, row *stint.Row, o Order) error {
 		return err
 	}
 	if err := d.settle(ctx, row, m.ID); err != nil {
+		if after, again := d.Store.Session(ctx, row.Session.ID); o.Kind == stint.Resume && again == nil && after.Session.Status == stint.Pending {
+			return nil // what came before it had it go on
+		}
 		return err
 	}
 	return d.question(ctx, row, &o, m.ID)
