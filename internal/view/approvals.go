@@ -166,8 +166,14 @@ func (l *Approvals) Write(w io.Writer, st term.Style, now time.Time) error {
 		p := page{st: st, now: now}
 		p.labelled("  Asks", p.flow(term.Line(a.Text)))
 		p.labelled("  Why", p.flow(term.Line(a.Why)))
-		if len(a.Args) > 0 {
-			p.labelled("  With", p.flow(head(a.Args, 2000)))
+		with := a.Args
+		if a.About == "order" {
+			plan, rest := a.order()
+			p.labelled("  Plan", plan)
+			with = rest
+		}
+		if len(with) > 0 {
+			p.labelled("  With", p.flow(head(with, 2000)))
 		}
 		p.labelled("  Who", p.flow(a.who()))
 		if a.Until != nil {

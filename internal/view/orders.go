@@ -1,11 +1,15 @@
 package view
 
 import (
+	"encoding/json"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/ident"
 	"github.com/stint-dev/stint/internal/term"
+	"github.com/stint-dev/stint/journal"
 )
 
 // orderInfo is an order that waits until others agree to it.
@@ -36,4 +40,27 @@ func (p *page) orders(v *Show) {
 		}
 		p.labelled(label, p.flow(list(term.Line(v.Orders[i].Text), "waits for a decision")))
 	}
+}
+
+// order is what shows the plan of an order, and what it says besides what its line does.
+func (a *Approval) order() (plan string, rest json.RawMessage) {
+	var c journal.Command
+	if err := json.Unmarshal(a.Args, &c); err != nil {
+		return "", a.Args
+	}
+	session, _, _ := strings.Cut(a.Short, ".")
+	plan = "stint " + a.Tool + " " + session
+	if c.From != nil {
+		flag := " --from "
+		if a.Tool == string(stint.Rollback) {
+			flag = " --to "
+		}
+		plan += flag + strconv.Itoa(*c.From)
+	}
+	c.From, c.Reason, c.Head, c.Plan = nil, "", 0, stint.Hash{}
+	rest, err := stint.Marshal(c)
+	if err != nil || string(rest) == "{}" {
+		return plan + " --dry-run", nil
+	}
+	return plan + " --dry-run", rest
 }
