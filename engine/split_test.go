@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 // chooser thinks, once for each session of a family and never again, and then asks.
 type chooser struct {
+	mu     sync.Mutex
 	ran    map[string]int    // by the session's name and the step
 	chosen map[string]string // by the session's name: what it ended with
 	schema json.RawMessage   // nil: it asks for a yes or a no
@@ -24,6 +26,8 @@ func (c *chooser) agent() engine.Agent {
 		s := l.Session()
 		do := func(st stint.Step, out string) (string, error) {
 			r, err := l.Do(ctx, st, func(context.Context, string) (stint.Result, error) {
+				c.mu.Lock()
+				defer c.mu.Unlock()
 				c.ran[st.Name]++
 				return stint.Result{Data: json.RawMessage(out), Usage: stint.Usage{Input: 7}}, nil
 			})
@@ -46,6 +50,8 @@ func (c *chooser) agent() engine.Agent {
 		if err != nil {
 			return stint.Next{}, err
 		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.chosen[s.Name] = got
 		return stint.Next{End: &stint.End{}}, nil
 	})

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"zombiezen.com/go/sqlite"
 
@@ -73,6 +74,17 @@ func (r *rows) session(c *sqlite.Conn, id stint.ID) (row stint.Row, err error) {
 	return row, bad
 }
 
+// printable is a short id as commands print it, bare, with a ? for what no id has: it may
+// be damaged.
+func printable(short string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return '?'
+	}, short)
+}
+
 // scan reads a row of sqlRow. lives remembers whether a holder does.
 func (r *rows) scan(st *sqlite.Stmt, row *stint.Row, now int64, lives map[string]bool) error {
 	s := &row.Session
@@ -91,7 +103,8 @@ func (r *rows) scan(st *sqlite.Stmt, row *stint.Row, now int64, lives map[string
 	if err := json.Unmarshal(column(st, 6), &fold); err != nil {
 		return broken(err)
 	}
-	row.Short, s.Name, s.Status, s.Created = st.ColumnText(1), st.ColumnText(2), statusOf(st.ColumnInt64(4)), moment(st.ColumnInt64(5))
+	row.Short = printable(st.ColumnText(1))
+	s.Name, s.Status, s.Created = st.ColumnText(2), statusOf(st.ColumnInt64(4)), moment(st.ColumnInt64(5))
 	s.Agent = stint.AgentRef{Name: st.ColumnText(3), Runtime: fold.Runtime, Pin: fold.Pin}
 	s.Trigger, s.Parent, s.Labels, s.Limits = fold.Trigger, fold.Parent, fold.Labels, fold.Limits
 	s.Reason, s.Wait, s.Ended = fold.Reason, fold.Wait, fold.Ended
