@@ -66,7 +66,7 @@ func drawDraft(t *rapid.T, c *chain) journal.Draft {
 	switch {
 	case c.s.Head == 0 && rapid.IntRange(0, 9).Draw(t, "first") > 0:
 		kind = stint.SessionCreated
-	case c.s.Head > 0 && rapid.IntRange(0, 9).Draw(t, "a question") == 0:
+	case c.s.At.Open && rapid.IntRange(0, 9).Draw(t, "a question") == 0, c.s.Head > 0 && rapid.IntRange(0, 29).Draw(t, "about an order") == 0:
 		kind = rapid.SampledFrom([]stint.Kind{stint.ApprovalRequested, stint.ApprovalDecided, stint.ApprovalChanged}).Draw(t, "of it")
 	}
 	d := journal.Draft{Kind: kind, Pos: drawPos(t, c, kind), Actor: stint.Actor(rapid.SampledFrom([]string{"", "agent", "human:kim"}).Draw(t, "actor"))}
@@ -97,7 +97,7 @@ func drawPos(t *rapid.T, c *chain, kind stint.Kind) stint.Position {
 	if kind == stint.LoopStarted {
 		pos = c.next()
 	}
-	if as := c.s.At.Approvals; len(as) > 0 && rapid.IntRange(0, 2).Draw(t, "asked about") > 0 {
+	if as := ofSteps(c.s.At.Approvals); len(as) > 0 && rapid.IntRange(0, 2).Draw(t, "asked about") > 0 {
 		switch kind { // where a question matters
 		case stint.StepRequested, stint.StepCompleted, stint.StepFailed:
 			pos.Step, pos.Sub = as[0].Step.Step, as[0].Step.Sub
@@ -162,7 +162,7 @@ func drawStep(t *rapid.T) journal.StepRequested {
 // drawAskedStep is any step, often one that a person was asked about.
 func drawAskedStep(t *rapid.T, c *chain) journal.StepRequested {
 	d := drawStep(t)
-	if as := c.s.At.Approvals; len(as) > 0 && rapid.IntRange(0, 3).Draw(t, "the asked one") > 0 {
+	if as := ofSteps(c.s.At.Approvals); len(as) > 0 && rapid.IntRange(0, 3).Draw(t, "the asked one") > 0 {
 		d.Name, d.Effect, d.Input = as[0].Name, as[0].Effect, as[0].Input
 		if as[0].Edited != "" && rapid.IntRange(0, 3).Draw(t, "as it was changed") > 0 {
 			d.Input, d.Asked = as[0].Edited, as[0].Input
@@ -229,6 +229,11 @@ func drawData(t *rapid.T, c *chain, kind stint.Kind) any {
 	return nil
 }
 
+// ofSteps are the questions that are not about orders.
+func ofSteps(all []stint.Approval) []stint.Approval {
+	return slices.DeleteFunc(slices.Clone(all), func(a stint.Approval) bool { return a.OfOrder() })
+}
+
 // about is the question that data is about; 0: none.
 func about(data any) stint.Seq {
 	switch d := data.(type) {
@@ -262,6 +267,9 @@ func drawApproval(t *rapid.T, c *chain, kind stint.Kind) any {
 			d.Approvers, d.Until = []string{"user:kim"}, drawTime(t)
 		}
 		if as := c.s.At.Approvals; len(as) > 0 && rapid.IntRange(0, 4).Draw(t, "of those asked") > 0 {
+			if steps := ofSteps(as); len(steps) > 0 && rapid.IntRange(0, 3).Draw(t, "about a step") > 0 {
+				as = steps
+			}
 			d.Approval = rapid.SampledFrom(as).Draw(t, "which").Seq
 		}
 		return d
@@ -270,6 +278,9 @@ func drawApproval(t *rapid.T, c *chain, kind stint.Kind) any {
 			State: rapid.SampledFrom([]stint.ApprovalState{stint.ApprovalApproved, stint.ApprovalApproved, stint.ApprovalDenied, stint.ApprovalExpired,
 				stint.ApprovalCanceled, stint.ApprovalInvalidated, stint.ApprovalOpen, ""}).Draw(t, "decision")}
 		if as := c.s.At.Approvals; len(as) > 0 && rapid.IntRange(0, 4).Draw(t, "of those asked") > 0 {
+			if steps := ofSteps(as); len(steps) > 0 && rapid.IntRange(0, 3).Draw(t, "about a step") > 0 {
+				as = steps
+			}
 			d.Approval = rapid.SampledFrom(as).Draw(t, "which").Seq
 		}
 		if rapid.IntRange(0, 3).Draw(t, "edited") == 0 {
