@@ -151,19 +151,25 @@ func (e *Engine) skipped(ctx context.Context, s *stint.Session, loop int, choice
 		err.Session, err.Hint = s.ID, "choose skip (the branch does not do it) or redo (it does it again), or say what became of it with stint resolve"
 		return nil, err
 	}
-	skips, err := e.skips(ctx, s)
+	inherited, err := e.inherited(ctx, s, loop)
 	if err != nil {
 		return nil, err
 	}
-	for _, sk := range skips {
-		if sk.at.Loop == 0 || sk.at.Loop > loop {
-			doubts = append(doubts, sk.DoubtedStep)
-		}
-	}
-	if len(doubts) > maxDoubts {
+	if doubts = append(doubts, inherited...); len(doubts) > maxDoubts {
 		return nil, stint.Limit.Errorf("branch", "%d steps are in doubt; at most %d can be skipped", len(doubts), maxDoubts)
 	}
 	return doubts, nil
+}
+
+// inherited is what a branch at loop must not do since its parent is not to do it either.
+func (e *Engine) inherited(ctx context.Context, s *stint.Session, loop int) (all []journal.DoubtedStep, err error) {
+	skips, err := e.skips(ctx, s)
+	for _, sk := range skips {
+		if sk.at.Loop == 0 || sk.at.Loop > loop {
+			all = append(all, sk.DoubtedStep)
+		}
+	}
+	return all, err
 }
 
 // heard adds to a branch what its first loop hears: the input, where it begins before the

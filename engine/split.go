@@ -12,8 +12,8 @@ import (
 	"github.com/stint-dev/stint/journal"
 )
 
-// maxSplit is how many branches one decision can make.
-const maxSplit = 10
+// MaxAnswers is how many branches one decision can make, each with an answer of its own.
+const MaxAnswers = 10
 
 // split makes the branches that a decision about the question a asks for: each goes on from
 // there as if its own answer had been given. They are found again where this is cut short
@@ -24,8 +24,8 @@ func (d *driver) split(s *stint.Session, m *stint.Message, c *journal.Decision, 
 		return nil, "", nil
 	case a.Quorum > 1:
 		return nil, "where several people have to agree one of them makes no branches", nil
-	case len(c.Branches) > maxSplit:
-		return nil, fmt.Sprintf("%d branches are too many; %d can be made at a time", len(c.Branches), maxSplit), nil
+	case len(c.Branches) > MaxAnswers:
+		return nil, fmt.Sprintf("%d branches are too many; %d can be made at a time", len(c.Branches), MaxAnswers), nil
 	}
 	for i := range c.Branches {
 		other := &c.Branches[i]
@@ -61,7 +61,11 @@ type answer struct {
 func (e *Engine) answered(ctx context.Context, s *stint.Session, a *stint.Approval, n int, say answer) (stint.ID, error) {
 	id := ident.ApprovalID(s.ID, a.Seq)
 	b := Branch{Name: numbered(s, a, n), Reason: fmt.Sprintf("%s to %s", say.state, a.Text), Actor: say.by, Dedupe: fmt.Sprintf("approval/%s/%d", id, n)}
-	batch, err := e.offspring(ctx, s, s.Checkpoint.Loop, &b, nil)
+	skipped, err := e.inherited(ctx, s, s.Checkpoint.Loop)
+	if err != nil {
+		return stint.ID{}, err
+	}
+	batch, err := e.offspring(ctx, s, s.Checkpoint.Loop, &b, skipped)
 	if err != nil {
 		return stint.ID{}, err
 	}

@@ -181,3 +181,55 @@ func TestSplitWhereAChildIs(t *testing.T) {
 		r.verifies(id)
 	})
 }
+
+// TestSplitSkips: what a person chose not to have done again is not done by a branch at a
+// question either.
+func TestSplitSkips(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		var mu sync.Mutex
+		sent := map[string]int{}
+		hang := true
+		a := agent("sender", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+			if l.Session().At.Line > 0 || l.Session().Parent.Branch {
+				if _, err := l.Do(ctx, stint.Step{Name: "look", Effect: stint.Read, Ask: "go on?"}, func(context.Context, string) (stint.Result, error) { return stint.Result{}, nil }); err != nil && stint.CodeOf(err) != stint.Denied {
+					return stint.Next{}, err
+				}
+			}
+			_, err := l.Do(ctx, stint.Step{Name: "send", Effect: stint.Once}, func(ctx context.Context, _ string) (stint.Result, error) {
+				mu.Lock()
+				sent[l.Session().Name]++
+				hangs := hang
+				hang = false
+				mu.Unlock()
+				if hangs {
+					<-ctx.Done()
+				}
+				return stint.Result{}, ctx.Err()
+			})
+			return stint.Next{End: &stint.End{}}, err
+		})
+		n := r.serve(engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
+		id := r.start(n.Engine, a, "go")
+		<-time.After(time.Second)
+		r.store.Kill("r1")
+		two := r.serve(engine.Options{Agents: []engine.Agent{a}, Holder: "r2"})
+		r.settles(id, stint.Waiting)
+		zero := 0
+		r.send(id, stint.Restart, journal.Command{From: &zero, InDoubt: journal.SkipDoubt})
+		<-time.After(time.Second)
+		r.splits(id, journal.Decision{State: stint.ApprovalApproved, Branches: []journal.Decision{{State: stint.ApprovalDenied}}}, "")
+		<-time.After(time.Minute)
+		s := r.settles(id, stint.Completed)
+		for _, b := range r.branches(id) {
+			r.settles(b.ID, stint.Completed)
+			r.verifies(b.ID)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if len(r.branches(id)) != 1 || len(sent) != 1 || sent[s.Name] != 1 {
+			t.Errorf("it was sent %v\n%s", sent, r.journal(id))
+		}
+		two.stop()
+		n.stop()
+	})
+}

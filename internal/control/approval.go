@@ -34,9 +34,6 @@ type Decision struct {
 	Others []string
 }
 
-// maxOthers is how many branches one decision can make.
-const maxOthers = 10
-
 // maxNote is how many bytes of a person's words the journal keeps beside a decision.
 const maxNote = 1000
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/view"
 	"github.com/stint-dev/stint/journal"
 	"github.com/stint-dev/stint/policy"
@@ -17,8 +18,8 @@ func (d *Desk) others(ctx context.Context, v *Decision, row *stint.Row, asked *v
 		return nil, nil
 	}
 	switch {
-	case len(v.Others) > maxOthers:
-		return nil, stint.Invalid.Errorf("", "one decision makes at most %d branches, and these are %d", maxOthers, len(v.Others))
+	case len(v.Others) > engine.MaxAnswers:
+		return nil, stint.Invalid.Errorf("", "one decision makes at most %d branches, and these are %d", engine.MaxAnswers, len(v.Others))
 	case asked.About == "order":
 		e := stint.Invalid.Errorf("", "%s is about an order, which is carried out or not", asked.Short)
 		e.Hint = "approve it or deny it; stint branch " + row.Short + "  makes a branch"

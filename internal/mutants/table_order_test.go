@@ -59,6 +59,11 @@ func orderMutants() []mutant {
 			why:   "a crash makes a second branch with the same answer",
 			red:   by("engine", "TestSplitOnce"),
 		}, {
+			name: "split-forgets-what-to-skip", file: "engine/split.go",
+			edits: one("s.Checkpoint.Loop, &b, skipped)", "s.Checkpoint.Loop, &b, skipped[:0])"),
+			why:   "a step that a person had skipped is done by a branch at a question",
+			red:   by("engine", "TestSplitSkips"),
+		}, {
 			name: "split-shares-a-child", file: "engine/split.go",
 			edits: one("err == nil && d.Child", "err == nil && d.Child && d.Name == \"\""),
 			why:   "a branch waits for a session that tells another one of its end",
