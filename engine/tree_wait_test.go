@@ -106,32 +106,47 @@ func TestAWaitIsNotForAChildThatHasTold(t *testing.T) {
 // TestAWaitIsForAChildThatHasNotTold: its parent was over when it ended, and both were begun
 // again.
 func TestAWaitIsForAChildThatHasNotTold(t *testing.T) {
-	inBubble(t, func(r *rig) {
-		parent := agent("boss", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
-			switch l.Session().At.Loop {
-			case 1:
-				_, err := spawn(ctx, l, stint.Child{Agent: "worker", Name: "kid"})
-				return ends(`null`), err
-			case 2:
-				return waitsForChild(), nil
-			}
-			return ends(fmt.Sprintf("%q", inboxOf(l))), nil
+	for name, c := range map[string]struct {
+		lanes int           // how many sessions the runner drives at once
+		stays time.Duration // how long the parent's first loop takes
+		kid   stint.Status  // how the child ended the first time
+	}{
+		"it was stopped before it began": {lanes: 1, kid: stint.Canceled},
+		"it ended by itself":             {lanes: 2, stays: time.Minute, kid: stint.Completed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(r *rig) {
+				parent := agent("boss", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+					switch l.Session().At.Loop {
+					case 1:
+						_, err := spawn(ctx, l, stint.Child{Agent: "worker", Name: "kid"})
+						<-time.After(c.stays)
+						return ends(`null`), err
+					case 2:
+						return waitsForChild(), nil
+					}
+					return ends(fmt.Sprintf("%q", inboxOf(l))), nil
+				})
+				agents := []engine.Agent{parent, twoMinutes()}
+				n := r.serve(engine.Options{Agents: agents, Holder: "r1", Concurrency: c.lanes})
+				id := r.start(n.Engine, parent, "go")
+				<-time.After(3 * time.Minute)
+				n.stop()
+				n = r.serve(engine.Options{Agents: agents, Holder: "r2"})
+				kid := r.child("kid").ID
+				r.settles(kid, c.kid)
+				r.send(kid, stint.Restart, journal.Command{})
+				<-time.After(time.Second)
+				r.send(id, stint.Restart, journal.Command{})
+				<-time.After(5 * time.Minute)
+				s := r.settles(id, stint.Completed)
+				if heard := r.entries(id)[s.Head-1].Body; string(heard) != `"kid completed: 1"` {
+					t.Errorf("the loop after the wait heard %s\n%s", heard, r.journal(id))
+				}
+				n.stop()
+			})
 		})
-		n := r.serve(engine.Options{Agents: []engine.Agent{parent, twoMinutes()}, Holder: "r1"})
-		id := r.start(n.Engine, parent, "go")
-		<-time.After(3 * time.Minute)
-		kid := r.child("kid").ID
-		r.settles(kid, stint.Canceled)
-		r.send(kid, stint.Restart, journal.Command{})
-		<-time.After(time.Second)
-		r.send(id, stint.Restart, journal.Command{})
-		<-time.After(5 * time.Minute)
-		s := r.settles(id, stint.Completed)
-		if heard := r.entries(id)[s.Head-1].Body; string(heard) != `"kid completed: 1"` {
-			t.Errorf("the loop after the wait heard %s\n%s", heard, r.journal(id))
-		}
-		n.stop()
-	})
+	}
 }
 
 // twoMinutes is a worker that takes two minutes, whatever is asked of it meanwhile.
