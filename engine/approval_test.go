@@ -388,37 +388,6 @@ func TestReserve(t *testing.T) {
 	})
 }
 
-// TestOutcome: an agent reads what an earlier loop's step gave, and only that.
-func TestOutcome(t *testing.T) {
-	inBubble(t, func(r *rig) {
-		long := `"` + strings.Repeat("x", 5000) + `"`
-		a := agent("a", func(ctx context.Context, l stint.Loop) (stint.Next, error) {
-			n := l.Session().At.Loop
-			if n < 3 {
-				_, err := step(ctx, l, "read", stint.Read, text(long[1:len(long)-1]))
-				return stint.Next{State: json.RawMessage(fmt.Sprint(n))}, err
-			}
-			back := l.(interface {
-				Outcome(ctx context.Context, at stint.Position) (json.RawMessage, error)
-			})
-			got, err := back.Outcome(ctx, stint.Position{Loop: 1, Step: 1})
-			if err != nil || string(got) != long {
-				t.Errorf("%d bytes, %v", len(got), err)
-			}
-			for _, pos := range []stint.Position{{Loop: 1, Step: 2}, {Loop: 9, Step: 1}, {Line: 1, Loop: 1, Step: 1}, {Loop: 1, Step: 1, Sub: 1}} {
-				if got, err := back.Outcome(ctx, pos); !errors.Is(err, stint.NotFound) {
-					t.Errorf("%v: %q, %v", pos, got, err)
-				}
-			}
-			return stint.Next{End: &stint.End{}}, nil
-		})
-		one := r.serve(engine.Options{Agents: []engine.Agent{a}, Holder: "r1"})
-		id := r.start(one.Engine, a, "")
-		r.settles(id, stint.Completed)
-		one.stop()
-	})
-}
-
 // TestAloneInDoubt: of members that run one after the other, a death leaves only the one
 // in doubt that had begun.
 func TestAloneInDoubt(t *testing.T) {

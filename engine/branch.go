@@ -30,8 +30,9 @@ type Branch struct {
 
 // Branch creates a session that goes on from a checkpoint of another one, which it does not
 // change or wait for. It has a journal, limits and idempotency keys of its own, and the
-// state in its first entry, so that it never reads its parent; a body that both have lies in
-// the store once. It is left for any runner.
+// state in its first entry, so that it goes on without its parent, which is read only for
+// results that its agent looks back at; a body that both have lies in the store once. It is
+// left for any runner.
 //
 // Errors: [stint.NotFound] for a loop that the parent's current line did not complete,
 // [stint.Conflict] where once steps behind it are in doubt and b does not choose what

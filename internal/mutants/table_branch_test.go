@@ -23,6 +23,16 @@ func branchMutants() []mutant {
 			edits: one("if from := base(s.Parent); d.From < from ||", "if from := base(s.Parent); d.From < 0 ||"),
 			why:   "a branch goes back to a loop whose state it does not have",
 			red:   by("journal", "TestAgainstModel"),
+		}, {
+			name: "outcome-of-a-later-past", file: "internal/past/lookback.go",
+			edits: one("id, head = from.Session, from.Seq", "id, head = from.Session, 1<<40"),
+			why:   "a branch reads what its parent did after it had branched off",
+			red:   by("engine", "TestOutcomeBeforeABranch"),
+		}, {
+			name: "outcome-of-the-nearest-parent", file: "internal/past/lookback.go",
+			edits: one("from = created.Parent\n", "_, from = created, stint.Parent{}\n"),
+			why:   "a branch of a branch cannot read what was before both",
+			red:   by("engine", "TestOutcomeBeforeABranch"),
 		},
 	}
 }
