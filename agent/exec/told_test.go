@@ -12,10 +12,6 @@ import (
 	"github.com/stint-dev/stint/agent/exec"
 )
 
-// grace is as short as it can be where a program may be killed after it, and long
-// enough for a shell to take its signal.
-const grace = 500 * time.Millisecond
-
 // TestToldToEnd: what a program does on SIGTERM does not settle the step that it was
 // interrupted in, be it that it exits by itself and with what code it likes. Only its
 // own word about the step does, a result of the protocol. A program without the
@@ -23,36 +19,45 @@ const grace = 500 * time.Millisecond
 func TestToldToEnd(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const result = `{\"type\":\"result\",\"id\":1,\"result\":7}`
-	for name, c := range map[string]struct{ onTerm, how, journal string }{
-		"takes the signal": {``, "was ended by signal TERM", ""},
-		"exits with 0":     {`trap 'exit 0' TERM; `, "exited with 0", ""},
-		"exits with 3":     {`trap 'exit 3' TERM; `, "exited with 3", ""},
-		"exits with 143":   {`trap 'exit 143' TERM; `, "exited with 143", ""},
-		"does not care":    {`trap '' TERM; `, "was ended by signal KILL", ""},
-		"gives its result": {`trap 'echo "` + result + `"; exit 0' TERM; `, "exited with 0", "7"},
+	for name, c := range map[string]told{
+		"takes the signal": {how: "was ended by signal TERM"},
+		"exits with 0":     {onTerm: `trap 'exit 0' TERM; `, how: "exited with 0"},
+		"exits with 3":     {onTerm: `trap 'exit 3' TERM; `, how: "exited with 3"},
+		"exits with 143":   {onTerm: `trap 'exit 143' TERM; `, how: "exited with 143"},
+		"does not care":    {onTerm: `trap '' TERM; `, grace: 100 * time.Millisecond, how: "was ended by signal KILL"},
+		"gives its result": {onTerm: `trap 'echo "` + result + `"; exit 0' TERM; `, how: "exited with 0", journal: "7"},
 	} {
 		for _, protocol := range []exec.Protocol{exec.None, exec.JSONL} {
 			for _, effect := range []stint.Effect{stint.Once, stint.Idempotent, stint.Read} {
 				t.Run(fmt.Sprintf("%s, %s, %s", name, protocol, effect), func(t *testing.T) {
 					t.Parallel()
-					toldToEnd(t, c.onTerm, c.how, c.journal, protocol, effect)
+					toldToEnd(t, c, protocol, effect)
 				})
 			}
 		}
 	}
 }
 
-func toldToEnd(t *testing.T, onTerm, how, journal string, protocol exec.Protocol, effect stint.Effect) {
+// told is what a program does on SIGTERM, how it ends, and what its step comes to.
+type told struct {
+	onTerm, how, journal string
+	grace                time.Duration // 0: as long as a machine with much to do may need
+}
+
+func toldToEnd(t *testing.T, c told, protocol exec.Protocol, effect stint.Effect) {
 	t.Helper()
-	dir, l := t.TempDir(), newLoop(1)
-	script, short := onTerm+`echo ready >&2; while :; do sleep 0.01; done`, func(s *exec.Spec) {
-		s.Dir, s.Effect, s.Grace = dir, effect, grace
+	if c.grace == 0 {
+		c.grace = time.Minute
 	}
-	a := plain(t, script, short)
+	dir, l := t.TempDir(), newLoop(1)
+	script, settings := c.onTerm+`echo ready >&2; while :; do sleep 0.01; done`, func(s *exec.Spec) {
+		s.Dir, s.Effect, s.Grace = dir, effect, c.grace
+	}
+	a := plain(t, script, settings)
 	if protocol == exec.JSONL {
-		a = sh(t, `echo '{"type":"step","id":1,"name":"sh"}'; read -r go; `+script, short)
+		a = sh(t, `echo '{"type":"step","id":1,"name":"sh"}'; read -r go; `+script, settings)
 	} else {
-		journal = "" // nobody reads what it writes for a result
+		c.journal = "" // nobody reads what it writes for a result
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
@@ -65,11 +70,11 @@ func toldToEnd(t *testing.T, onTerm, how, journal string, protocol exec.Protocol
 	why := errors.New("the runner drains")
 	cancel(why)
 	err := <-done
-	if got := string(l.journal["1"].result.Data); got != journal {
-		t.Errorf("the journal has %q, want %q", got, journal)
+	if got := string(l.journal["1"].result.Data); got != c.journal {
+		t.Errorf("the journal has %q, want %q", got, c.journal)
 	}
 	switch inDoubt := errors.Is(err, stint.ErrParked); {
-	case journal != "":
+	case c.journal != "":
 		if !errors.Is(err, why) || inDoubt {
 			t.Errorf("the loop gave %v", err)
 		}
@@ -77,8 +82,8 @@ func toldToEnd(t *testing.T, onTerm, how, journal string, protocol exec.Protocol
 	case inDoubt != (effect == stint.Once) || !errors.Is(err, why):
 		t.Errorf("the loop gave %v", err)
 	}
-	if steps := effect != stint.Once && protocol == exec.JSONL; !steps && !strings.Contains(err.Error(), how) {
-		t.Errorf("the error does not say how it ended, %q: %v", how, err)
+	if steps := effect != stint.Once && protocol == exec.JSONL; !steps && !strings.Contains(err.Error(), c.how) {
+		t.Errorf("the error does not say how it ended, %q: %v", c.how, err)
 	}
 }
 
