@@ -76,7 +76,7 @@ func remindMutants() []mutant {
 	return []mutant{
 		{
 			name: "remind-the-answered", file: "internal/notify/remind.go", quick: true,
-			edits: one("if !open {", "if !open && false {"),
+			edits: one("if is.Status != stint.Waiting || is.Wait == nil || !is.Wait.Since.Equal(p.Waiting) {", "if false {"),
 			why:   "people are woken for what somebody has answered",
 			red:   by(pkg, "TestRemindersThatAreLate"),
 		}, {

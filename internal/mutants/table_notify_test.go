@@ -39,6 +39,21 @@ func notifyMutants() []mutant {
 			edits: one("return p.Attempts >= maxAttempts && (", "return p.Attempts >= maxAttempts || p.Attempts >= maxAttempts && ("),
 			why:   "an endpoint that is away for two days loses what happened on the first",
 			red:   by(pkg, "TestPaused"),
+		}, {
+			name: "reminder-of-an-answered-order", file: "internal/notify/remind.go",
+			edits: one("&& d.Approval == p.Seq", "&& d.Approval == p.Seq+1"),
+			why:   "somebody is told again of an order that was decided, since its session is busy",
+			red:   by("internal/notify", "TestReminderOfADecidedOrder"),
+		}, {
+			name: "reminders-of-orders-never-looked-for", file: "internal/notify/remind.go",
+			edits: one("e.Kind != stint.LineStarted && !order", "e.Kind != stint.LineStarted && (!order || true)"),
+			why:   "an order is forgotten where nothing else is due",
+			red:   by("internal/notify", "TestReminderOfADecidedOrder"),
+		}, {
+			name: "reminder-of-an-order-for-a-wait", file: "internal/notify/remind.go",
+			edits: one("&& p.order() == all[i].order()", ""),
+			why:   "a reminder of a wait is dropped for one of an order, or the other way round",
+			red:   by("internal/notify", "TestRemindersThatAreLate"),
 		},
 	}
 }

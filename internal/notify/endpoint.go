@@ -68,8 +68,9 @@ type Pending struct {
 	Next     time.Time      `json:"next"`
 	Error    string         `json:"error"` // of the newest attempt
 
-	// Of a reminder: which one it is of the wait that began with Seq, from 1 on, when that
-	// was, and when it was due.
+	// Of a reminder: which one it is of the wait that began with Seq, or of the question
+	// about an order that Seq is, from 1 on; when the wait began, zero for an order; and
+	// when the reminder was due.
 	Nth     int       `json:"reminder,omitempty"`
 	Waiting time.Time `json:"waiting_since,omitzero"`
 	Due     time.Time `json:"due,omitzero"`

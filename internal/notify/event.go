@@ -28,10 +28,11 @@ type happened struct {
 
 // Question is a question to a person.
 type Question struct {
-	ID   string `json:"id"`
-	Step string `json:"step"`
-	Text string `json:"text"`
-	Why  string `json:"why,omitempty"`
+	ID    string    `json:"id"`
+	Step  string    `json:"step"` // its name, or the verb of the order
+	Text  string    `json:"text"`
+	Why   string    `json:"why,omitempty"`
+	Since time.Time `json:"since,omitzero"` // when it was asked; in a reminder only
 }
 
 // read says what an entry tells of.
@@ -56,7 +57,7 @@ func read(e *stint.Entry) (*happened, error) {
 		if e.Pos.Step == 0 { // it is about an order, and the session is as it was
 			status = ""
 		}
-		return &happened{event: endpoint.Asked, status: status, approval: &Question{ident.ApprovalID(e.Session, e.Seq), d.Name, d.Text, d.Why}}, nil
+		return &happened{event: endpoint.Asked, status: status, approval: &Question{ID: ident.ApprovalID(e.Session, e.Seq), Step: d.Name, Text: d.Text, Why: d.Why}}, nil
 	case stint.SessionEnded:
 		d, err := journal.Decode[journal.Ended](e)
 		if err != nil {
@@ -85,7 +86,7 @@ type Message struct {
 // Data is what a message says of the session.
 type Data struct {
 	Session  stint.ID          `json:"session"`
-	Seq      stint.Seq         `json:"seq"` // of the entry; of a reminder, of that with which the wait began
+	Seq      stint.Seq         `json:"seq"` // of the entry; of a reminder, of that with which the wait began or that asks about the order
 	Name     string            `json:"name"`
 	Agent    string            `json:"agent"`
 	Trigger  stint.Trigger     `json:"trigger"`
@@ -94,7 +95,7 @@ type Data struct {
 	Reason   string            `json:"reason,omitempty"`
 	Waiting  *stint.Wait       `json:"waiting,omitempty"`
 	Approval *Question         `json:"approval,omitempty"`
-	Reminder int               `json:"reminder,omitempty"` // which one it is of this wait, from 1 on
+	Reminder int               `json:"reminder,omitempty"` // which one it is of this wait or order, from 1 on
 }
 
 // notification is what is sent. at is when it happened.

@@ -259,6 +259,18 @@ func (o *office) say(id stint.ID, kind stint.MessageKind, body string) {
 	}
 }
 
+// send sends a message with data.
+func (o *office) send(id stint.ID, kind stint.MessageKind, data any) {
+	o.Helper()
+	raw, err := stint.Marshal(data)
+	if err == nil {
+		err = o.store.Send(o.Context(), id, stint.Message{ID: fmt.Sprint("m", time.Now().UnixNano()), Kind: kind, From: "human:ben", Data: raw})
+	}
+	if err != nil {
+		o.Fatal(err)
+	}
+}
+
 func (o *office) is(what string, got, want any) {
 	o.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -278,6 +290,8 @@ func agents() []engine.Agent {
 			return stint.Next{End: &stint.End{}}, nil
 		case "fail":
 			return stint.Next{}, stint.Fail(errors.New("it cannot be done"))
+		case "busy":
+			<-time.After(3 * time.Hour)
 		case "nap":
 			return stint.Next{Wait: &stint.Wait{For: stint.ForTime, Until: time.Now().Add(10_000 * time.Hour)}}, nil
 		case "broke", "stuck", "parked":

@@ -65,17 +65,16 @@ func said(s string) string { return term.Cut(term.Line(strings.TrimSpace(s)), 30
 
 // does is what happened, as the rest of a sentence that begins with the session.
 func does(m *Message) string {
-	d := &m.Data
+	d, still := &m.Data, ""
+	if m.Type == endpoint.Reminder {
+		still = "still "
+	}
 	switch {
 	case m.Type == endpoint.Sample:
 		return "is a sample: nothing happened"
 	case d.Approval != nil:
-		return "asks for a decision: " + said(d.Approval.Text)
+		return still + "asks for a decision: " + said(d.Approval.Text)
 	case d.Waiting != nil:
-		still := "waits for "
-		if m.Type == endpoint.Reminder {
-			still = "still waits for "
-		}
 		what := map[stint.WaitFor]string{
 			stint.ForApproval: "a decision", stint.ForMessage: "a message", stint.ForBudget: "more budget", stint.ForDoubt: "word on a step in doubt",
 			stint.ForHealth: "a look at it: it got nowhere", stint.ForOperator: "an operator",
@@ -83,7 +82,7 @@ func does(m *Message) string {
 		if d.Waiting.What != "" {
 			what += ": " + said(d.Waiting.What)
 		}
-		return still + what
+		return still + "waits for " + what
 	case d.Reason != "":
 		return string(d.Status) + ": " + said(d.Reason)
 	case m.Type == endpoint.Created:
@@ -112,8 +111,15 @@ func (m *Mail) text(is *Message) string {
 		}
 	}
 	if a := d.Approval; a != nil {
-		line("step", said(a.Step))
+		name := "step"
+		if d.Status == "" { // it changes nothing of the session
+			name = "order"
+		}
+		line(name, said(a.Step))
 		line("why", said(a.Why))
+		if !a.Since.IsZero() {
+			since = a.Since
+		}
 	}
 	line("since", since.UTC().Format("2006-01-02 15:04:05 UTC"))
 	if all := commands(is); len(all) > 0 {

@@ -412,6 +412,10 @@ func TestLetters(t *testing.T) {
 			})(m)
 			m.Type = endpoint.Reminder
 		},
+		"reminder of an order": func(m *notify.Message) {
+			m.Type, m.Data.Status, m.Data.Approval.Step, m.Data.Approval.Since = endpoint.Reminder, "", "rollback", since
+			m.Data.Approval.Text, m.Data.Approval.Why = "human:ben orders: roll it back to loop 3?", "guard"
+		},
 		"failed": func(m *notify.Message) {
 			m.Type, m.Data.Approval, m.Data.Status, m.Data.Reason = endpoint.Failed, nil, stint.Failed, "the model did not answer"
 		},

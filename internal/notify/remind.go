@@ -2,11 +2,14 @@ package notify
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/endpoint"
+	"github.com/stint-dev/stint/internal/ident"
+	"github.com/stint-dev/stint/journal"
 )
 
 const (
@@ -17,7 +20,7 @@ const (
 	lookShare = 50
 )
 
-// remind makes pending what is due of sessions that still wait, and returns for how long
+// remind makes pending what is due of what people are still asked, and returns for how long
 // nothing more is. The place is a time: all that was due until then is dealt with, so that
 // it costs the same for a million sessions, and nothing is there twice after a restart.
 func (s *sender) remind(ctx context.Context) (time.Duration, error) {
@@ -59,44 +62,71 @@ func (s *sender) remind(ctx context.Context) (time.Duration, error) {
 }
 
 // waits finds the reminders that are due after from and not after now, the oldest first, of
-// each wait the newest, and when the next one is.
+// each wait and each order the newest, and when the next one is.
 func (s *sender) waits(ctx context.Context, from, now time.Time) (all []Pending, next time.Time, err error) {
 	next = now.Add(24 * time.Hour)
-	f := stint.Filter{Statuses: []stint.Status{stint.Waiting}, Limit: rows}
-	for {
+	due := func(is *stint.Session, since time.Time) (p Pending, yes bool) {
+		if at, ok := s.Remind.Next(since, now); ok && at.Before(next) {
+			next = at
+		}
+		after := from
+		if told := s.late[is.ID]; told.After(after) {
+			after = told
+		}
+		n, at := s.Remind.Due(since, after, now)
+		return Pending{Event: endpoint.Reminder, Session: is.ID, Since: now, Next: now, Nth: n, Due: at}, n > 0
+	}
+	err = s.each(ctx, stint.Filter{Statuses: []stint.Status{stint.Waiting}}, func(is *stint.Session) error {
+		if !s.asks(is) {
+			return nil
+		}
+		p, yes := due(is, is.Wait.Since)
+		if !yes {
+			return nil
+		}
+		p.Waiting = is.Wait.Since
+		var err error
+		p.Seq, err = s.began(ctx, is)
+		all = append(all, p)
+		return err
+	})
+	if err != nil {
+		return nil, next, err
+	}
+	err = s.each(ctx, stint.Filter{Asking: true}, func(is *stint.Session) error {
+		for i := range is.At.Approvals {
+			a := &is.At.Approvals[i]
+			if !a.OfOrder() || a.State != stint.ApprovalOpen || !s.wants(&happened{event: endpoint.Asked}, is.Agent.Name) {
+				continue
+			}
+			if p, yes := due(is, a.Since); yes {
+				p.Seq = a.Seq
+				all = append(all, p)
+			}
+		}
+		return nil
+	})
+	slices.SortStableFunc(all, func(a, b Pending) int { return a.Due.Compare(b.Due) })
+	return all, next, err
+}
+
+// each calls do for all sessions of a filter.
+func (s *sender) each(ctx context.Context, f stint.Filter, do func(*stint.Session) error) error {
+	for f.Limit = rows; ; {
 		page, err := s.n.source.Sessions(ctx, f)
 		if err != nil {
-			return nil, next, err
+			return err
 		}
 		for i := range page {
-			is := &page[i].Session
-			if !s.asks(is) {
-				continue
+			if err := do(&page[i].Session); err != nil {
+				return err
 			}
-			if at, ok := s.Remind.Next(is.Wait.Since, now); ok && at.Before(next) {
-				next = at
-			}
-			after := from
-			if told := s.late[is.ID]; told.After(after) {
-				after = told
-			}
-			n, at := s.Remind.Due(is.Wait.Since, after, now)
-			if n == 0 {
-				continue
-			}
-			seq, err := s.began(ctx, is)
-			if err != nil {
-				return nil, next, err
-			}
-			all = append(all, Pending{Event: endpoint.Reminder, Session: is.ID, Seq: seq, Since: now, Next: now, Nth: n, Waiting: is.Wait.Since, Due: at})
 		}
 		if len(page) < rows {
-			break
+			return nil
 		}
 		f.After = page[len(page)-1].Session.ID
 	}
-	slices.SortStableFunc(all, func(a, b Pending) int { return a.Due.Compare(b.Due) })
-	return all, next, nil
 }
 
 // asks reports whether a session waits for something that this endpoint is told of.
@@ -120,21 +150,24 @@ func (s *sender) began(ctx context.Context, is *stint.Session) (stint.Seq, error
 	return es[0].Seq, nil
 }
 
-// add puts reminders behind what is pending, each in the place of an older one of its
-// session, and where the session's question itself is still to be told, not at all.
+// add puts reminders behind what is pending, each in the place of an older one of the same
+// wait or order, and where that itself is still to be told, not at all.
 func (s *sender) add(all []Pending, until time.Time) {
 	s.n.mu.Lock()
 	var was []Pending
 	keep := slices.Clone(s.held.Pending)
 	for i := range all {
 		keep = slices.DeleteFunc(keep, func(p Pending) bool {
-			older := p.Nth > 0 && p.Session == all[i].Session
+			older := p.Nth > 0 && p.Session == all[i].Session && p.order() == all[i].order()
 			if older {
 				was = append(was, p)
 			}
 			return older
 		})
 		if !slices.ContainsFunc(keep, func(p Pending) bool {
+			if order := all[i].order(); order != 0 {
+				return p.Event == endpoint.Asked && p.Session == all[i].Session && p.Seq == order
+			}
 			return p.Session == all[i].Session && (p.Event == endpoint.Waiting || p.Event == endpoint.Asked)
 		}) {
 			keep = append(keep, all[i])
@@ -148,28 +181,65 @@ func (s *sender) add(all []Pending, until time.Time) {
 	}
 }
 
-// repeat sends a reminder, unless its session does not wait for that any more.
+// repeat sends a reminder, unless what it is of is over.
 func (s *sender) repeat(ctx context.Context, p Pending, row *stint.Row) error {
 	is := &row.Session
-	open := is.Status == stint.Waiting && is.Wait != nil && is.Wait.Since.Equal(p.Waiting)
-	if open && row.Unread > 0 { // an answer may be there that nobody has taken up
+	what := p.still(is)
+	if what != nil && row.Unread > 0 { // an answer may be there that nobody has taken up
 		inbox, err := s.n.source.Inbox(ctx, p.Session)
 		if err != nil {
 			return err
 		}
-		open = !slices.ContainsFunc(inbox, func(m stint.Message) bool { return is.WokenBy(m.Kind) })
+		if slices.ContainsFunc(inbox, func(m stint.Message) bool { return p.answered(is, &m) }) {
+			what = nil
+		}
 	}
-	if !open {
+	if what == nil {
 		s.settle(p, Moot, Answer{}, "it does not wait for that any more", "")
 		return nil
 	}
 	s.owed = true
-	return s.attempt(ctx, p, &happened{event: endpoint.Reminder, status: stint.Waiting, wait: is.Wait}, is, p.Due, "")
+	return s.attempt(ctx, p, what, is, p.Due, "")
+}
+
+// order is the entry of the question about an order that a reminder is of; 0: it is of a wait.
+func (p *Pending) order() stint.Seq {
+	if p.Nth == 0 || !p.Waiting.IsZero() {
+		return 0
+	}
+	return p.Seq
+}
+
+// still is what the reminder says of a session that asks for the same as when the reminder
+// was made; nil if it does not.
+func (p *Pending) still(is *stint.Session) *happened {
+	if p.order() == 0 {
+		if is.Status != stint.Waiting || is.Wait == nil || !is.Wait.Since.Equal(p.Waiting) {
+			return nil
+		}
+		return &happened{event: endpoint.Reminder, status: stint.Waiting, wait: is.Wait}
+	}
+	i := slices.IndexFunc(is.At.Approvals, func(a stint.Approval) bool { return a.Seq == p.Seq && a.State == stint.ApprovalOpen })
+	if i < 0 {
+		return nil
+	}
+	a := &is.At.Approvals[i]
+	return &happened{event: endpoint.Reminder, approval: &Question{ident.ApprovalID(is.ID, a.Seq), a.Name, a.Text, a.Why, a.Since.UTC()}}
+}
+
+// answered reports whether a message that nobody has taken yet is what the reminder asks for.
+func (p *Pending) answered(is *stint.Session, m *stint.Message) bool {
+	if p.order() == 0 {
+		return is.WokenBy(m.Kind)
+	}
+	var d journal.Decision
+	return m.Kind == stint.Decision && json.Unmarshal(m.Data, &d) == nil && d.Approval == p.Seq
 }
 
 // arm looks at an entry after which a reminder may be due.
 func (s *sender) arm(e *stint.Entry) {
-	if s.Remind.Never() || e.Kind != stint.SessionWaiting && e.Kind != stint.LineStarted {
+	order := e.Kind == stint.ApprovalRequested && e.Pos.Step == 0
+	if s.Remind.Never() || e.Kind != stint.SessionWaiting && e.Kind != stint.LineStarted && !order {
 		return
 	}
 	if at, ok := s.Remind.Next(e.At, e.At); ok && at.Before(s.due) {

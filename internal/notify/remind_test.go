@@ -11,6 +11,7 @@ import (
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/internal/endpoint"
 	"github.com/stint-dev/stint/internal/notify"
+	"github.com/stint-dev/stint/journal"
 )
 
 // people is an endpoint that is told what people have to know.
@@ -109,6 +110,85 @@ func TestRemindersOfEachWait(t *testing.T) {
 	})
 }
 
+// Whoever has to agree to an order is told again as of a wait, whatever its session does
+// meanwhile, and until it is decided.
+func TestRemindersOfOrders(t *testing.T) {
+	inBubble(t, func(t *testing.T, o *office) {
+		c := &played{}
+		o.set(people(c))
+		begun := time.Now()
+		ended, waits := o.start("ended", "end"), o.start("waits", "parked")
+		o.after(5 * time.Minute)
+		o.orders(ended)
+		o.orders(waits)
+		o.after(16 * time.Minute)
+		o.is("when", c.since(begun), "0 5 5 15 20 20")
+		o.is("told", c.told(), "waits:session.waiting(operator) ended:approval.requested waits:approval.requested "+
+			"waits:session.reminder(operator) ended:session.reminder waits:session.reminder")
+		asked, again := c.got[1].Message.Data, c.got[4].Message.Data
+		order := o.row(ended).Session.At.Approvals[0]
+		if q := again.Approval; again.Seq != asked.Seq || again.Reminder != 1 || again.Status != "" || q.ID != asked.Approval.ID || q.Text != asked.Approval.Text ||
+			q.Step != "rollback" || q.Why != "guard" || !q.Since.Equal(order.Since) || c.got[4].ID != fmt.Sprint("evt_", ended, "_", order.Seq, "_r1") {
+			t.Errorf("%s: %+v, %+v", c.got[4].ID, again, q)
+		}
+		o.say(waits, stint.Stop, "") // its order is open as before
+		o.decides(ended, stint.ApprovalDenied)
+		o.after(time.Hour)
+		o.is("after a no", c.since(begun)[len("0 5 5 15 20 20"):], " 65")
+		o.decides(waits, stint.ApprovalDenied)
+		o.after(10 * 24 * time.Hour)
+		o.is("after both", len(c.got), 7)
+	})
+}
+
+// orders gives an order that somebody has to agree to.
+func (o *office) orders(id stint.ID) {
+	o.Helper()
+	o.send(id, stint.Rollback, journal.Command{From: new(int), Ask: &journal.ApprovalRequested{Text: "roll it back?", Why: "guard"}})
+	o.after(time.Second)
+}
+
+// decides ends the question about the order.
+func (o *office) decides(id stint.ID, as stint.ApprovalState) {
+	o.Helper()
+	for _, a := range o.row(id).Session.At.Approvals {
+		if a.OfOrder() {
+			o.send(id, stint.Decision, journal.Decision{Approval: a.Seq, State: as})
+		}
+	}
+	o.after(time.Second)
+}
+
+// An answer that nobody has taken yet ends the reminders of an order too.
+func TestReminderOfADecidedOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, o *office) {
+		var down atomic.Bool
+		c := &played{answer: func(*notify.Notification) (notify.Answer, error) {
+			if down.Load() {
+				return notify.Answer{}, errors.New("away")
+			}
+			return notify.Answer{}, nil
+		}}
+		o.set(people(c))
+		id := o.start("busy", "wait")
+		o.after(20 * time.Minute) // nothing is due for a day
+		o.orders(id)
+		o.say(id, stint.Prompt, "busy") // for hours, in which no message is taken
+		down.Store(true)
+		o.after(20 * time.Minute)
+		if p := o.n.Status()[0].Pending; len(p) != 1 || p[0].Nth != 1 || p[0].Event != endpoint.Reminder {
+			t.Fatalf("pending: %+v", p)
+		}
+		o.decides(id, stint.ApprovalDenied)
+		down.Store(false)
+		o.after(time.Hour)
+		lines := o.lines("people")
+		o.is("the last of it", lines[len(lines)-1].Result, notify.Moot)
+		o.is("nobody has taken the answer", o.row(id).Session.At.Approvals[0].State, stint.ApprovalOpen)
+		o.after(3 * time.Hour)
+	})
+}
+
 // A reminder that could not be sent is not sent any more once it is answered, and gives way
 // to a newer one.
 func TestRemindersThatAreLate(t *testing.T) {
@@ -123,11 +203,12 @@ func TestRemindersThatAreLate(t *testing.T) {
 		}
 		o.set(people(c))
 		gone, stays := o.start("gone", "parked"), o.start("stays", "parked")
+		o.orders(stays)
 		o.after(time.Minute)
 		down.Store(true)
-		o.after(2 * time.Hour) // two reminders of each
+		o.after(2 * time.Hour) // two reminders of each, and two of the order
 		pending := o.n.Status()[0].Pending
-		if len(pending) != 2 || pending[0].Nth != 2 || pending[1].Nth != 2 {
+		if len(pending) != 3 || pending[0].Nth != 2 || pending[1].Nth != 2 || pending[2].Nth != 2 {
 			t.Errorf("pending: %+v", pending)
 		}
 		o.say(gone, stint.Stop, "")
@@ -139,14 +220,19 @@ func TestRemindersThatAreLate(t *testing.T) {
 		o.after(80 * time.Minute)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if len(c.got) != before+1 || c.got[before].Message.Data.Session != stays || c.got[before].Message.Data.Reminder != 2 {
+		if len(c.got) != before+2 {
 			t.Errorf("%d after %d", len(c.got), before)
+		}
+		for _, n := range c.got[before:] {
+			if n.Message.Data.Session != stays || n.Message.Data.Reminder != 2 {
+				t.Errorf("%+v", n.Message)
+			}
 		}
 		results := map[notify.Result]int{}
 		for _, l := range o.lines("people") {
 			results[l.Result]++
 		}
-		o.is("results", fmt.Sprint(results), "map[delivered:3 moot:3]")
+		o.is("results", fmt.Sprint(results), "map[delivered:5 moot:4]")
 	})
 }
 
