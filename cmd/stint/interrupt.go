@@ -97,9 +97,14 @@ func (f *foreground) answer(ctx context.Context, key byte, cancel func()) (word 
 	return "", nil
 }
 
-// drain gives the session back at the end of its step.
+// drain gives the session back at the end of its step. One that a server drives is left to
+// it.
 func (f *foreground) drain(cancel func()) {
-	f.say("finishing the step under way; once more to kill it\n")
+	if f.elsewhere.Load() {
+		f.say("the server goes on with it\n")
+	} else {
+		f.say("finishing the step under way; once more to kill it\n")
+	}
 	cancel()
 }
 

@@ -292,9 +292,6 @@ func (a *app) runLive(ctx context.Context, s *site, d *liveReplay, id stint.ID) 
 		a.printf("The branch is %s (%s)\n", branch.Session.Name, branch.Short)
 	}
 	f, ses, err := a.driveThere(ctx, s, &branch, a.json)
-	if stint.CodeOf(err) == stint.Conflict { // a server took it up first
-		ses, err = a.followed(ctx, s, id, err)
-	}
 	if err != nil {
 		return err
 	}
@@ -322,34 +319,6 @@ func (a *app) runLive(ctx context.Context, s *site, d *liveReplay, id stint.ID) 
 	f.tell(&branch)
 	a.printLiveReport(d, &branch)
 	return f.status(&ses)
-}
-
-// followed waits for a session that somebody else runs, until it is over or waits. It fails
-// with why where nobody does.
-func (a *app) followed(ctx context.Context, s *site, id stint.ID, why error) (stint.Session, error) {
-	row, err := s.store.Session(ctx, id)
-	if err == nil && !row.Live && !over(&row.Session) {
-		err = why
-	}
-	if err != nil {
-		return row.Session, err
-	}
-	if !a.json {
-		a.notef("stint: a server runs %s, and it is waited for here: stint logs -f %s shows it\n", row.Session.Name, row.Short)
-	}
-	tick := time.NewTicker(s.poll())
-	defer tick.Stop()
-	for !over(&row.Session) {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return row.Session, exitError(exitInterrupted)
-		}
-		if row, err = s.store.Session(ctx, id); err != nil {
-			return row.Session, err
-		}
-	}
-	return row.Session, nil
 }
 
 // again is the command that does what a dry run shows.

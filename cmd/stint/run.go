@@ -267,9 +267,42 @@ func (a *app) driveThere(ctx context.Context, s *site, row *stint.Row, quiet boo
 	defer e.Close()
 	ses, err := f.drive(ctx, func(ctx context.Context) (stint.Session, error) {
 		f.begun(engine.Created{ID: id})
-		return e.Run(ctx, id)
+		ses, err := e.Run(ctx, id)
+		if stint.CodeOf(err) == stint.Conflict {
+			return f.follow(ctx, err)
+		}
+		return ses, err
 	})
 	return f, ses, err
+}
+
+// follow waits for a session that a server took up first, until it is over or waits for
+// more than time, as if it were driven here. It fails with why where nobody drives it.
+func (f *foreground) follow(ctx context.Context, why error) (stint.Session, error) {
+	row, err := f.site.store.Session(ctx, f.id)
+	if err == nil && !row.Live && !over(&row.Session) {
+		err = why
+	}
+	if err != nil {
+		return row.Session, err
+	}
+	f.elsewhere.Store(true)
+	if !over(&row.Session) {
+		f.say("a server runs %s; this waits for it\n", row.Session.Name)
+	}
+	tick := time.NewTicker(f.site.poll())
+	defer tick.Stop()
+	for !over(&row.Session) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return row.Session, exitError(exitInterrupted)
+		}
+		if row, err = f.site.store.Session(ctx, f.id); err != nil {
+			return row.Session, err
+		}
+	}
+	return row.Session, nil
 }
 
 // tee is where a foreground command's raw output goes besides the journal.
@@ -292,6 +325,8 @@ type foreground struct {
 	after   stint.Seq // what was before this entry is there to read, and not shown again
 	signals atomic.Int32
 	stop    func()
+
+	elsewhere atomic.Bool // a server drives it, and this waits for it
 }
 
 // sameSignal is how soon a second signal is the same one: timeout(1) signals its
