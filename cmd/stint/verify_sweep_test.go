@@ -44,6 +44,7 @@ func unseen() map[string]struct{ where, why string } {
 		"keys.digest":     {"", "of what the sender said: it is compared with what the sender says again"},
 		"keys.expires":    {"", wish},
 		"ledger.id":       {"", "a number of SQLite's: nothing names it"},
+		"meta.value":      {"name = 'feed.id'", "a random number that places in the feed are told by: nothing in the store names it"},
 		"meters.metric":   {"", "what a family has used is counted here alone"},
 		"meters.spent":    {"", "what a family has used is counted here alone"},
 		"meters.reserved": {"", "what a family has used is counted here alone"},
@@ -250,6 +251,9 @@ func TestVerifySeesEveryColumn(t *testing.T) {
 	}
 	for name := range listed {
 		t.Errorf("there is no column %s any more", name)
+	}
+	for _, value := range []string{"NULL", "x''", "x'01020304050607'", "x'010203040506070809'", "7"} {
+		w.sees("the feed's id "+value, "UPDATE meta SET value = "+value+" WHERE name = 'feed.id'")
 	}
 }
 
