@@ -274,6 +274,9 @@ func (a *app) goBack(ctx context.Context, address string, o backOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := a.noteMoney(&o, &row); err != nil {
+		return err
+	}
 	if o.dryRun {
 		return a.printPlan(ctx, s, &row, &plan, refused, &o)
 	}
@@ -287,6 +290,21 @@ func (a *app) goBack(ctx context.Context, address string, o backOptions) error {
 		return err
 	}
 	return a.given(ctx, s, &row, o.order)
+}
+
+// noteMoney says so where a session gets a model that costs money, and has no limit of that
+// since the one before cost nothing. A branch gets the default; of a session that goes back
+// the limits are left as they are.
+func (a *app) noteMoney(o *backOptions, row *stint.Row) error {
+	lim := row.Session.Limits
+	if o.pinned == nil || a.json {
+		return nil
+	}
+	err := a.defaultMoney(o.pinned, &lim)
+	if err == nil && lim.Cost != row.Session.Limits.Cost {
+		a.notef("stint: %s costs money, and the session has no limit of it: stint limit %s --cost %v sets one\n", o.pinned.LLM.ModelName(), row.Short, lim.Cost)
+	}
+	return err
 }
 
 // verb is the word for what the order does.

@@ -225,6 +225,7 @@ func TestBranchWithAnotherModel(t *testing.T) {
 	d.ok("branch", "pay-1", "--from", "0", "--model", "openai/gpt-5.4", "--cost", "none", "--name", "b-3")
 	d.ok("restart", "pay-1", "--from", "0", "--model", "script/loose.json", "--run")
 	d.says(exitOK, "Ana is paid.", "result", "pay-1")
+	d.says(exitOK, "gpt-5.4 costs money, and the session has no limit of it: stint limit "+d.short("pay-1")+" --cost 5.00 sets one", "restart", "pay-1", "--from", "0", "--model", "openai/gpt-5.4", "--dry-run")
 	d.says(exitOK, "--model script/other.json", "restart", "pay-1", "--from", "0", "--model", "script/other.json", "--dry-run")
 }
 
