@@ -33,8 +33,8 @@ type Writer interface {
 	Create(ctx context.Context, b Batch, c Claim) (Lease, error)
 	// Claim takes up to c.Max sessions that are ready and that nobody holds, raising
 	// the epoch of each. None to be had is no error. With c.Session set it takes that
-	// one or says why not: [NotFound], or [Conflict] naming the holder or what the
-	// session waits for.
+	// one or says why not: [NotFound]; [Conflict] naming the holder or what the session
+	// waits for; [Limit] where nothing but c.Caps stands in the way.
 	Claim(ctx context.Context, c Claim) ([]Lease, error)
 	// Append adds b under the lease's epoch, all or nothing, and calls done once, when
 	// b is durable or refused, from a goroutine of the store: done must not block.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -21,10 +22,13 @@ type brood struct {
 	busy    int               // sessions that are driven, those that wait for a child not counted
 	waiting map[stint.ID]bool // those
 	driven  map[stint.ID]bool
+
+	root   stint.ID                 // the session of the Run
+	places map[string]chan struct{} // of agents whose sessions are bounded, and under "" of all; behind mu
 }
 
-func (e *Engine) newBrood(ctx context.Context) *brood {
-	b := &brood{e: e, waiting: map[stint.ID]bool{}, driven: map[stint.ID]bool{}, busy: 1}
+func (e *Engine) newBrood(ctx context.Context, root stint.ID) *brood {
+	b := &brood{e: e, waiting: map[stint.ID]bool{}, driven: map[stint.ID]bool{}, busy: 1, root: root, places: map[string]chan struct{}{}}
 	b.ctx, b.cancel = context.WithCancel(ctx)
 	return b
 }
@@ -43,7 +47,7 @@ func (b *brood) follow(id stint.ID, in *stint.Wait) {
 	b.busy++
 	b.wg.Go(func() {
 		if b.over(id, in) {
-			if _, err := b.e.run(b.ctx, id, b); err != nil && stint.CodeOf(err) != stint.Conflict {
+			if _, err := b.e.run(b.ctx, id, b); err != nil && stint.CodeOf(err) != stint.Conflict && b.ctx.Err() == nil {
 				b.e.opt.Log.Warn("a child is given up", "session", id, "error", err)
 			}
 		}
@@ -53,6 +57,76 @@ func (b *brood) follow(id stint.ID, in *stint.Wait) {
 		b.mu.Unlock()
 		b.e.poke()
 	})
+}
+
+// caps are the bounds that a session is claimed with: none for the one of the Run, whoever
+// named it has decided; for a child that of its agent, as it is defined now, and of all.
+func (b *brood) caps(ctx context.Context, id stint.ID) (map[string]int, error) {
+	if id == b.root {
+		return nil, nil
+	}
+	row, err := b.e.store.Session(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	c := stint.Claim{}
+	if a, err := b.e.agentNamed(row.Session.Agent.Name); err == nil {
+		b.e.cap(&c, a)
+	}
+	b.e.cap(&c, Agent{Concurrency: b.e.opt.Total})
+	return c.Caps, nil
+}
+
+// enter waits for a place to drive a session in, and returns what leaves it; false: the Run
+// ends first. Those for whom there is none here do not ask the store for one, where what
+// other processes drive counts too.
+func (b *brood) enter(ctx context.Context, c *stint.Claim) (leave func(), ok bool) {
+	if c.Session == b.root {
+		return func() {}, true
+	}
+	var taken []chan struct{}
+	leave = func() {
+		for _, place := range taken {
+			<-place
+		}
+	}
+	bounds := maps.Clone(c.Caps)
+	if bounds == nil {
+		bounds = map[string]int{}
+	}
+	bounds[""] = b.e.opt.Concurrency
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(bounds))) { // that of all last, which nobody holds who waits for another
+		place := b.place(name, bounds[name])
+		select {
+		case place <- struct{}{}:
+			taken = append(taken, place)
+		case <-ctx.Done():
+			leave()
+			return nil, false
+		}
+	}
+	return leave, true
+}
+
+func (b *brood) place(name string, n int) chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.places[name] == nil {
+		b.places[name] = make(chan struct{}, n)
+	}
+	return b.places[name]
+}
+
+// pause waits a moment for what others drive to end; false: the Run ends first.
+func (b *brood) pause(ctx context.Context) bool {
+	t := time.NewTimer(min(b.e.opt.Poll, 100*time.Millisecond))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	case <-b.e.kick:
+	}
+	return ctx.Err() == nil
 }
 
 // adopt drives the children that an earlier process left.
@@ -109,14 +183,8 @@ func (b *brood) wait(ctx context.Context, id stint.ID) bool {
 		if idle && !b.stirs(ctx) {
 			return false
 		}
-		t := time.NewTimer(min(b.e.opt.Poll, 100*time.Millisecond))
-		select {
-		case <-ctx.Done():
-			t.Stop()
+		if !b.pause(ctx) {
 			return false
-		case <-t.C:
-		case <-b.e.kick:
-			t.Stop()
 		}
 	}
 }

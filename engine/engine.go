@@ -180,9 +180,10 @@ func (e *Engine) cap(c *stint.Claim, a Agent) {
 // run, is [stint.Conflict].
 //
 // Its open children are driven here too, as long as that takes: it also returns where it
-// waits for a child that waits for something else.
+// waits for a child that waits for something else. The bounds of how many sessions may run
+// at once hold for the children, and not for the session that is named.
 func (e *Engine) Run(ctx context.Context, id stint.ID) (stint.Session, error) {
-	b := e.newBrood(ctx)
+	b := e.newBrood(ctx, id)
 	s, err := e.run(ctx, id, b)
 	return s, errors.Join(err, b.end(&s))
 }
@@ -191,11 +192,22 @@ func (e *Engine) Run(ctx context.Context, id stint.ID) (stint.Session, error) {
 func (e *Engine) run(ctx context.Context, id stint.ID, b *brood) (stint.Session, error) {
 	c := e.claim()
 	c.Session = id
-	c.Caps = nil
+	var err error
+	if c.Caps, err = b.caps(ctx, id); err != nil {
+		return stint.Session{}, err
+	}
 	for {
+		leave, ok := b.enter(ctx, &c)
+		if !ok {
+			return stint.Session{}, nil
+		}
 		faultpoint.Hit(faultpoint.BeforeClaim)
 		leases, err := e.store.Claim(ctx, c)
 		if err != nil {
+			leave()
+			if stint.CodeOf(err) == stint.Limit && b.pause(ctx) {
+				continue
+			}
 			return stint.Session{}, err
 		}
 		if err := b.adopt(ctx, id); err != nil {
@@ -203,17 +215,19 @@ func (e *Engine) run(ctx context.Context, id stint.ID, b *brood) (stint.Session,
 		}
 		d := e.newDriver(ctx, leases[0])
 		d.brood = b
-		s, again, err := e.runOne(ctx, d)
+		s, again, err := e.runOne(ctx, d, leave)
 		if err != nil || !again {
 			return s, err
 		}
 	}
 }
 
-// runOne drives one claim to its end and waits out what time alone ends.
-func (e *Engine) runOne(ctx context.Context, d *driver) (s stint.Session, again bool, err error) {
+// runOne drives one claim to its end, leaves the place of it, and waits out what time alone
+// ends.
+func (e *Engine) runOne(ctx context.Context, d *driver, leave func()) (s stint.Session, again bool, err error) {
 	err = e.drive(ctx, d, false)
 	e.finish(d, err)
+	leave()
 	if err == nil {
 		s = d.w.session() // all of it is durable
 	} else if row, rerr := e.store.Session(context.WithoutCancel(ctx), d.lease.Session); rerr == nil {

@@ -67,12 +67,12 @@ func (e *Engine) RunNew(ctx context.Context, r Request, begun func(Created)) (st
 		row, err := e.store.Session(ctx, l.Session)
 		return row.Session, err
 	}
-	with := e.newBrood(ctx)
+	with := e.newBrood(ctx, l.Session)
 	d := e.newDriver(ctx, l)
 	d.fresh, d.brood = &b.Session, with
 	input := past.Input(&b.Entries[0], r.Input)
 	d.input = &input
-	s, again, err := e.runOne(ctx, d)
+	s, again, err := e.runOne(ctx, d, func() {})
 	if err == nil && again {
 		s, err = e.run(ctx, l.Session, with)
 	}

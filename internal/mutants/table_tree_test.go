@@ -85,6 +85,21 @@ func interruptMutants() []mutant {
 			edits: one("return e.Kind == stint.LeaseLost", "return false"),
 			why:   "a service is sent something else under the key of what it may have done",
 			red:   by("engine", "TestAnInterruptKeepsTheInputOfAKey/dies=true"),
+		}, {
+			name: "children-uncounted", file: "engine/engine.go",
+			edits: one("leases, err := e.store.Claim(ctx, c)\n		if err != nil {\n			leave()", "bare := c\n		bare.Caps = nil\n		leases, err := e.store.Claim(ctx, bare)\n		if err != nil {\n			leave()"),
+			why:   "a run beside a server drives more sessions of an agent than may run",
+			red:   by("engine", "TestRunCountsOthers"),
+		}, {
+			name: "waiting-children-keep-their-place", file: "engine/engine.go",
+			edits: one("	leave()\n	if err == nil {", "	if err == nil {"),
+			why:   "a tree of one agent waits for ever for the room that it has itself",
+			red:   by("engine", "TestRunOfAChain"),
+		}, {
+			name: "children-crowd", file: "engine/brood.go",
+			edits: one("bounds[\"\"] = b.e.opt.Concurrency", "bounds[\"\"] = 1000"),
+			why:   "a run of many children drives all of them at once",
+			red:   by("engine", "TestRunBoundsItsChildren"),
 		},
 	}
 }

@@ -254,6 +254,9 @@ func (s *Store) Claim(_ context.Context, c stint.Claim) ([]stint.Lease, error) {
 		if why := s.obstacle(r, &c, at); why != "" {
 			return nil, refuse(stint.Conflict, "claim", c.Session, "`stint show "+c.Session.String()+"` tells what would move it", "%s", why)
 		}
+		if s.full(r, &c, at) {
+			return nil, refuse(stint.Limit, "claim", c.Session, "try again when one of them has ended or waits", "as many sessions run as may, of agent %q or of all", r.session.Agent.Name)
+		}
 		return []stint.Lease{s.take(r, c, at)}, nil
 	}
 	var ready []*record // most are not
@@ -265,7 +268,7 @@ func (s *Store) Claim(_ context.Context, c stint.Claim) ([]stint.Lease, error) {
 	slices.SortFunc(ready, inTurn)
 	var got []stint.Lease
 	for _, r := range ready {
-		if len(got) < max(c.Max, 1) && s.obstacle(r, &c, at) == "" {
+		if len(got) < max(c.Max, 1) && s.obstacle(r, &c, at) == "" && !s.full(r, &c, at) {
 			got = append(got, s.take(r, c, at))
 		}
 	}
@@ -304,14 +307,17 @@ func (s *Store) obstacle(r *record, c *stint.Claim, at time.Time) string {
 		return fmt.Sprintf("it waits for %s until %s: %s", wait.For, until.Format(time.RFC3339), wait.What)
 	case c.Runtimes != nil && !slices.Contains(c.Runtimes, agent.Runtime):
 		return fmt.Sprintf("it needs a runner that can drive %q", agent.Runtime)
-	case s.full(c, agent.Name, at) || s.full(c, "", at):
-		return fmt.Sprintf("as many sessions run as may, of agent %q or of all", agent.Name)
 	}
 	return ""
 }
 
-// full reports whether the cap of an agent, or of all agents under "", is reached.
-func (s *Store) full(c *stint.Claim, agent string, at time.Time) bool {
+// full reports whether as many sessions run as may, of the agent of r or of all.
+func (s *Store) full(r *record, c *stint.Claim, at time.Time) bool {
+	return s.reached(c, r.session.Agent.Name, at) || s.reached(c, "", at)
+}
+
+// reached reports whether the cap of an agent, or of all agents under "", is reached.
+func (s *Store) reached(c *stint.Claim, agent string, at time.Time) bool {
 	most, capped := c.Caps[agent]
 	for _, r := range s.sessions {
 		if capped && s.live(r, at) && (agent == "" || r.session.Agent.Name == agent) {

@@ -244,7 +244,7 @@ func (w *writer) claimOne(o *op, now int64) error {
 	case c.Runtimes != nil && !slices.Contains(p.runtimes, runtime):
 		why = fmt.Sprintf("it needs a runner that can drive %q", s.Agent.Runtime)
 	case p.free(f.agent) <= 0:
-		why = fmt.Sprintf("as many sessions run as may, of agent %q or of all", s.Agent.Name)
+		return refuse(stint.Limit, "claim", id, "try again when one of them has ended or waits", "as many sessions run as may, of agent %q or of all", s.Agent.Name)
 	default:
 		if !row.Lease.Session.IsZero() {
 			f.prior = stint.Expired

@@ -78,6 +78,7 @@ func claimCaps(k *kit) {
 	one, two := k.runner("one"), k.runner("two")
 	first := k.create(agent("a", "exec"))
 	k.claim(first, one)
+	last := k.create(agent("a", "exec"))
 
 	capped := stint.Claim{Holder: two, TTL: time.Minute, Max: 10, Caps: map[string]int{"a": 2, "other": 0}}
 	got := k.claimAs(capped)
@@ -89,8 +90,13 @@ func claimCaps(k *kit) {
 	equal(k, "sessions after one ended", len(k.claimAs(capped)), 1)
 	capped.Caps = map[string]int{"a": 0}
 	equal(k, "sessions under a cap of none", len(k.claimAs(capped)), 0)
+	for _, caps := range []map[string]int{{"a": 0}, {"": 2}, {"a": 9, "": 2}} { // two are held
+		named := stint.Claim{Holder: two, TTL: time.Minute, Max: 1, Session: last.id(), Caps: caps}
+		_, err := k.store.Claim(k.ctx(), named)
+		k.refused(err, stint.Limit, "as many")
+	}
 	capped.Caps = nil
-	equal(k, "sessions without caps", len(k.claimAs(capped)), 2)
+	equal(k, "sessions without caps", len(k.claimAs(capped)), 3)
 }
 
 func claimTotalCap(k *kit) {
