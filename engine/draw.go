@@ -201,9 +201,36 @@ func (d *driver) opens(c *call) []stint.Meter {
 	if !c.intent.Child || s.Totals.Children > 0 {
 		return nil
 	}
+	return owes(s.ID, &s)
+}
+
+// owes is what a session used of the limits of the tree below one.
+func owes(of stint.ID, s *stint.Session) []stint.Meter {
 	u, r := s.Totals.Usage, s.Totals.Reserved
 	return []stint.Meter{
-		{Metric: metric(perTokens, s.ID), Limit: -1, Spend: u.Tokens(), Reserve: r.Tokens()},
-		{Metric: metric(perCost, s.ID), Limit: -1, Spend: int64(u.Cost), Reserve: int64(r.Cost)},
+		{Metric: metric(perTokens, of), Limit: -1, Spend: u.Tokens(), Reserve: r.Tokens()},
+		{Metric: metric(perCost, of), Limit: -1, Spend: int64(u.Cost), Reserve: int64(r.Cost)},
 	}
+}
+
+// Trees are the sessions of a store that is made of journals, each with those above it,
+// nearest first. Nothing may use it beside a call of a method.
+type Trees map[stint.ID][]stint.ID
+
+// Meters are what a session with this journal has used of the limits that it shares with
+// others, which no journal has: for the batch that brings it into a store. A session comes
+// before those that it spawned.
+func (t Trees) Meters(s *stint.Session) (all []stint.Meter) {
+	if s.Totals.Children > 0 {
+		all = owes(s.ID, s)
+	}
+	if !isChild(&s.Parent) {
+		return all
+	}
+	t[s.ID] = append([]stint.ID{s.Parent.Session}, t[s.Parent.Session]...)
+	for _, id := range t[s.ID] {
+		all = append(all, owes(id, s)...)
+		all = append(all, stint.Meter{Metric: metric(perChild, id), Limit: -1, Reserve: 1})
+	}
+	return all
 }

@@ -2,13 +2,18 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/stint-dev/stint"
 	"github.com/stint-dev/stint/engine"
@@ -328,4 +333,73 @@ func TestDBSize(t *testing.T) {
 	if !seen["file"] || !seen["keys rows"] || !seen["journal rows"] {
 		t.Errorf("stint db size prints %v", seen)
 	}
+}
+
+// TestSalvageOfATree: what a tree used of the limits that its sessions share stands in no
+// journal, and is there after a salvage.
+func TestSalvageOfATree(t *testing.T) {
+	d := newDesk(t)
+	var agents []engine.Agent
+	pay := func(ctx context.Context, l stint.Loop, cents int64) error {
+		_, err := l.Do(ctx, stint.Step{Name: "ask", Kind: stint.Model, Effect: stint.Read, Reserve: stint.Usage{Cost: 500_000}}, func(context.Context, string) (stint.Result, error) {
+			return stint.Result{Data: []byte(`1`), Usage: stint.Usage{Input: 7, Cost: stint.Money(cents) * 10_000}}, nil
+		})
+		return err
+	}
+	for i, name := range []string{"top", "middle", "low"} {
+		agents = append(agents, engine.Agent{Name: name, Loop: stint.AgentFunc(func(ctx context.Context, l stint.Loop) (stint.Next, error) {
+			if l.Session().At.Loop > 1 || i == 2 {
+				return stint.Next{End: &stint.End{}}, pay(ctx, l, 1)
+			}
+			if err := pay(ctx, l, 10); err != nil {
+				return stint.Next{}, err
+			}
+			for n := range 2 {
+				if _, err := l.(stint.Spawner).Spawn(ctx, stint.Child{Agent: agents[i+1].Name, Name: fmt.Sprint(agents[i+1].Name, n)}); err != nil {
+					return stint.Next{}, err
+				}
+			}
+			return stint.Next{Wait: &stint.Wait{For: stint.ForChild}}, nil
+		})})
+	}
+	e, err := engine.New(t.Context(), d.store, engine.Options{Agents: agents})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if _, err := e.RunNew(t.Context(), engine.Request{Agent: agents[0], Name: "top", Limits: &stint.Limits{Cost: 5_000_000, Children: 20}}, func(engine.Created) {}); err != nil {
+		t.Fatal(err)
+	}
+	path, to := filepath.Join(t.TempDir(), "stint.db"), filepath.Join(t.TempDir(), "new.db")
+	if err := d.store.Backup(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	before := metersOf(t, path)
+	if len(before) == 0 || !strings.Contains(strings.Join(before, "\n"), "children:") {
+		t.Fatalf("the tree has the meters %q", before)
+	}
+	if code, out, talk := at(t, t.TempDir(), "db", "salvage", path, to); code != exitOK {
+		t.Fatalf("exit status %d\n%s%s", code, out, talk)
+	}
+	if after := metersOf(t, to); !slices.Equal(after, before) {
+		t.Errorf("the meters are\n%s\nand were\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
+	}
+}
+
+// metersOf are the meters of a store that are not zero.
+func metersOf(t *testing.T, path string) (all []string) {
+	t.Helper()
+	c, err := sqlite.OpenConn(path, sqlite.OpenReadOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := sqlitex.ExecuteTransient(c, "SELECT f.id || ' ' || m.metric || ' ' || m.spent || ' ' || m.reserved FROM meters m JOIN families f ON f.fid = m.fid WHERE m.spent <> 0 OR m.reserved <> 0 ORDER BY 1",
+		&sqlitex.ExecOptions{ResultFunc: func(st *sqlite.Stmt) error {
+			all = append(all, st.ColumnText(0))
+			return nil
+		}}); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-dev/stint"
+	"github.com/stint-dev/stint/engine"
 	"github.com/stint-dev/stint/internal/term"
 	"github.com/stint-dev/stint/journal"
 	"github.com/stint-dev/stint/store/sqlite"
@@ -119,7 +120,7 @@ func salvageInto(ctx context.Context, from, to, dir string) (r *rescue, lost sql
 	if err != nil {
 		return nil, lost, err
 	}
-	r = &rescue{ctx: ctx, st: st, spool: dir, adopted: adopted, report: []saved{}, batch: stint.Batch{Blobs: map[stint.BlobRef][]byte{}}}
+	r = &rescue{ctx: ctx, st: st, spool: dir, adopted: adopted, report: []saved{}, trees: engine.Trees{}, batch: stint.Batch{Blobs: map[stint.BlobRef][]byte{}}}
 	lost, err = sqlite.Scan(ctx, from, sqlite.Found{Entry: r.entry, Body: r.body, File: r.file})
 	if err == nil {
 		err = r.finish()
@@ -162,6 +163,7 @@ type rescue struct {
 	now       saved
 	failed    stint.Seq // the entry that now.Why is of
 	report    []saved
+	trees     engine.Trees
 }
 
 // body keeps a body that is what its name says, until the entries come.
@@ -254,7 +256,7 @@ func (r *rescue) finish() error {
 	if len(b.Entries) == 0 {
 		return nil
 	}
-	b.Session = s
+	b.Session, b.Meters = s, r.trees.Meters(&s)
 	_, err := r.st.Create(r.ctx, b, stint.Claim{})
 	return err
 }

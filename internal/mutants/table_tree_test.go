@@ -100,6 +100,11 @@ func interruptMutants() []mutant {
 			edits: one("bounds[\"\"] = b.e.opt.Concurrency", "bounds[\"\"] = 1000"),
 			why:   "a run of many children drives all of them at once",
 			red:   by("engine", "TestRunBoundsItsChildren"),
+		}, {
+			name: "salvage-forgets-the-tree", file: "engine/draw.go",
+			edits: one("t[s.ID] = append([]stint.ID{s.Parent.Session}, t[s.Parent.Session]...)", "t[s.ID] = []stint.ID{s.Parent.Session}"),
+			why:   "a tree of three levels may spend its limit again after a salvage",
+			red:   by("cmd/stint", "TestSalvageOfATree"),
 		},
 	}
 }
