@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -114,5 +115,51 @@ func TestDocumentsNameEverySchema(t *testing.T) {
 	})
 	if err != nil || len(seen) < 40 {
 		t.Errorf("%d schemas were found, %v: the test looks in the wrong place", len(seen), err)
+	}
+}
+
+// Every member that docs/cli-json.md names is one of a document that is written: a contract
+// does not go on promising what a change took away.
+func TestMembersAreWritten(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cli-json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	members, words := map[string]bool{}, map[string]bool{}
+	tag, literal, word := regexp.MustCompile(`json:"(\w+)`), regexp.MustCompile("\"[^\"\n]*\"|`[^`]*`"), regexp.MustCompile(`[a-z][a-z_0-9]*`)
+	err = filepath.WalkDir("../..", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		for _, m := range tag.FindAllStringSubmatch(string(b), -1) {
+			members[m[1]] = true
+		}
+		for _, s := range literal.FindAllString(string(b), -1) {
+			for _, w := range word.FindAllString(s, -1) {
+				words[w] = true
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, found := regexp.MustCompile("`[^`]+`"), 0
+	for line := range strings.Lines(string(page)) {
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		for _, span := range code.FindAllString(line, -1) {
+			for _, w := range word.FindAllString(span, -1) {
+				found++
+				if !members[w] && !words[w] || strings.Contains(w, "_") && !members[w] {
+					t.Errorf("nothing writes %q, which docs/cli-json.md names: %.60s", w, line)
+				}
+			}
+		}
+	}
+	if found < 1000 {
+		t.Errorf("%d names were found: the test looks in the wrong place", found)
 	}
 }
