@@ -47,12 +47,12 @@ func standIn(t *testing.T, spec proc.Spec) (*exec.Cmd, report) {
 	return cmd, r
 }
 
-// goneIn waits for one process to end.
-func goneIn(t *testing.T, id proc.Ident, limit time.Duration) {
+// gone waits for one process to end.
+func gone(t *testing.T, id proc.Ident) {
 	t.Helper()
-	for deadline := time.Now().Add(limit); proc.Alive(id); <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); proc.Alive(id); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("pid %d is still alive after %v", id.Pid, limit)
+			t.Fatalf("pid %d is still alive after %v", id.Pid, patience)
 		}
 	}
 }
@@ -72,9 +72,9 @@ func TestKillOfTheCallerEndsTheTree(t *testing.T) {
 			}
 			cmd.Process.Kill()
 			cmd.Wait()
-			nobodyIn(t, r.Marker, tok, 5*time.Second)
-			goneIn(t, r.Root, 5*time.Second)
-			goneIn(t, r.Guard, 5*time.Second)
+			nobodyIn(t, r.Marker, tok, patience)
+			gone(t, r.Root)
+			gone(t, r.Guard)
 		})
 	}
 }
@@ -99,7 +99,7 @@ func TestSweepAfterCallerAndGuardDied(t *testing.T) {
 			if n, err := proc.Sweep(r.Marker); n == 0 || err != nil {
 				t.Errorf("sweep killed %d: %v", n, err)
 			}
-			nobodyIn(t, r.Marker, tok, time.Second)
+			nobodyIn(t, r.Marker, tok, patience)
 			if n, err := proc.Sweep(r.Marker); n != 0 || err != nil {
 				t.Errorf("second sweep killed %d: %v", n, err)
 			}
@@ -121,11 +121,11 @@ func TestSweepFindsAProcessThatKeepsExecuting(t *testing.T) {
 		p := start(t, spec)
 		expect(t, p.Stdout(), "ready")
 		p.Kill()
-		waitIn(t, p, 5*time.Second)
+		wait(t, p)
 		if n, err := proc.Sweep(p.Marker()); n != 1 || err != nil {
 			t.Errorf("sweep killed %d, %v", n, err)
 		}
-		nobodyIn(t, p.Marker(), tok, time.Second)
+		nobodyIn(t, p.Marker(), tok, patience)
 	}
 }
 
@@ -135,11 +135,11 @@ func TestProgramDiesWithABareCaller(t *testing.T) {
 	cmd, r := standIn(t, spec)
 	cmd.Process.Kill()
 	cmd.Wait()
-	goneIn(t, r.Root, 5*time.Second)
+	gone(t, r.Root)
 	if _, err := proc.Sweep(r.Marker); err != nil {
 		t.Error(err)
 	}
-	nobodyIn(t, r.Marker, "", time.Second)
+	nobodyIn(t, r.Marker, "", patience)
 }
 
 // A guard that is killed, or stopped and so deaf, costs the exit status but not the end of the tree.
@@ -156,11 +156,11 @@ func TestLostGuard(t *testing.T) {
 				if sig == syscall.SIGSTOP {
 					p.Kill()
 				}
-				x := waitIn(t, p, 5*time.Second)
+				x := wait(t, p)
 				if want := (proc.Exit{Code: -1, Lost: true, Killed: sig == syscall.SIGSTOP}); x != want {
 					t.Errorf("exit %+v, want %+v", x, want)
 				}
-				readIn(t, p.Stdout(), time.Second)
+				readAll(t, p.Stdout())
 				nobodyIn(t, p.Marker(), tok, 0)
 			})
 		}
@@ -180,7 +180,7 @@ func TestGuardIgnoresSignalsForOthers(t *testing.T) {
 	if l, err := lines.Next(); string(l.Data) != "got it" || err != nil {
 		t.Errorf("line %q, %v", l.Data, err)
 	}
-	if x := waitIn(t, p, 5*time.Second); x != (proc.Exit{}) {
+	if x := wait(t, p); x != (proc.Exit{}) {
 		t.Errorf("exit %+v", x)
 	}
 }
@@ -189,7 +189,7 @@ func TestOrphansNeverCostOurOwnChildren(t *testing.T) {
 	s := self(t, "subreaper")
 	s.Stdout, s.Stderr = proc.Stream{Pipe: true}, proc.Stream{File: os.Stderr}
 	p := start(t, s)
-	if got := readIn(t, p.Stdout(), 60*time.Second); got != "end\n" {
+	if got := readAll(t, p.Stdout()); got != "end\n" {
 		t.Errorf("output:\n%s", got)
 	}
 }

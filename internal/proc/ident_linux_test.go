@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stint-dev/stint/internal/proc"
 )
@@ -29,7 +28,7 @@ func TestIdentTellsAStrangerApart(t *testing.T) {
 	if n, err := proc.KillTree(id); n != 2 || err != nil {
 		t.Errorf("killed %d, %v, want the shell and the sleep", n, err)
 	}
-	if x := waitIn(t, p, 5*time.Second); x != (proc.Exit{Code: -1, Signal: "SIGKILL"}) {
+	if x := wait(t, p); x != (proc.Exit{Code: -1, Signal: "SIGKILL"}) {
 		t.Errorf("exit %+v", x)
 	}
 	if proc.Alive(id) {

@@ -5,7 +5,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stint-dev/stint/internal/proc"
 )
@@ -71,7 +70,7 @@ func TestOfflineKeepsTheUser(t *testing.T) {
 	said := func(offline bool) string {
 		spec := self(t, "who")
 		spec.Stdout.Pipe, spec.Offline = true, offline
-		return readIn(t, start(t, spec).Stdout(), 10*time.Second)
+		return readAll(t, start(t, spec).Stdout())
 	}
 	if with, without := said(false), said(true); with != without || strings.Count(with, " ") < 2 {
 		t.Errorf("with a network %q, without %q", with, without)

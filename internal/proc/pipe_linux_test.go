@@ -67,7 +67,7 @@ func TestCatchUpGivesUp(t *testing.T) {
 		t.Errorf("it waited for %v, nobody had read, and it says %v", took, caught)
 	}
 	p.Kill()
-	if got := readIn(t, p.Stderr(), 30*time.Second); got != "x\n" {
+	if got := readAll(t, p.Stderr()); got != "x\n" {
 		t.Errorf("the stream is %q", got)
 	}
 	if !p.CatchUp(0) {
@@ -97,7 +97,7 @@ func TestUnread(t *testing.T) {
 			if strings.Contains(script, "sleep") {
 				p.Kill()
 			}
-			waitIn(t, p, 30*time.Second)
+			wait(t, p)
 			if n, ok := p.Unread(); n != want || !ok {
 				t.Errorf("%d bytes were left (%v), want %d", n, ok, want)
 			}

@@ -64,11 +64,11 @@ func TestKillEndsTheWholeTree(t *testing.T) {
 					t.Fatal("the census does not see the living tree")
 				}
 				p.Kill()
-				x := waitIn(t, p, 5*time.Second)
+				x := wait(t, p)
 				if want := (proc.Exit{Code: -1, Signal: "SIGKILL", Killed: true}); x != want {
 					t.Errorf("exit %+v, want %+v", x, want)
 				}
-				readIn(t, p.Stdout(), time.Second)
+				readAll(t, p.Stdout())
 				nobodyIn(t, p.Marker(), tok, 0)
 			})
 		}
@@ -83,10 +83,10 @@ func TestExitEndsTheWholeTree(t *testing.T) {
 			spec := sh(t, `sleep $T & ( setsid sleep $T & ) ; ( trap "" TERM; sleep $T ) & echo said; exit 3`, tok)
 			spec.Mode, spec.NoGuard = s.mode, s.bare
 			p := start(t, spec)
-			if got := readIn(t, p.Stdout(), 5*time.Second); got != "said\n" {
+			if got := readAll(t, p.Stdout()); got != "said\n" {
 				t.Errorf("output %q", got)
 			}
-			if x := waitIn(t, p, time.Second); x != (proc.Exit{Code: 3}) {
+			if x := wait(t, p); x != (proc.Exit{Code: 3}) {
 				t.Errorf("exit %+v, want code 3", x)
 			}
 			nobodyIn(t, p.Marker(), tok, 0)
@@ -105,8 +105,8 @@ func TestTerminateReachesEveryone(t *testing.T) {
 			spec.Mode, spec.NoGuard = s.mode, s.bare
 			p := start(t, spec)
 			expect(t, p.Stdout(), "ready")
-			p.Terminate(4 * time.Second)
-			if x := waitIn(t, p, 3*time.Second); x != (proc.Exit{Code: 4, Killed: true}) {
+			p.Terminate(2 * patience) // nobody waits for the whole of it
+			if x := wait(t, p); x != (proc.Exit{Code: 4, Killed: true}) {
 				t.Errorf("exit %+v, want code 4, killed", x)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "child")); err != nil {
@@ -128,7 +128,7 @@ func TestTerminateKillsAfterGrace(t *testing.T) {
 			begin := time.Now()
 			p.Terminate(time.Hour)
 			p.Terminate(300 * time.Millisecond)
-			if x := waitIn(t, p, 5*time.Second); x.Signal != "SIGKILL" || !x.Killed || time.Since(begin) < 300*time.Millisecond {
+			if x := wait(t, p); x.Signal != "SIGKILL" || !x.Killed || time.Since(begin) < 300*time.Millisecond {
 				t.Errorf("exit %+v after %v", x, time.Since(begin))
 			}
 			nobodyIn(t, p.Marker(), tok, 0)
@@ -148,7 +148,7 @@ func TestChainOfForksIsCaught(t *testing.T) {
 			p := start(t, chain)
 			expectLine(t, expect(t, p.Stdout(), "ready"), "ready")
 			p.Kill()
-			if x := waitIn(t, p, 5*time.Second); x.Left != 0 {
+			if x := wait(t, p); x.Left != 0 {
 				t.Errorf("exit %+v", x)
 			}
 			nobodyIn(t, p.Marker(), tok, 0)
@@ -162,9 +162,9 @@ func TestClosedOutputEnds(t *testing.T) {
 		spec := sh(t, `exec >&-; read x; exit 6`, token())
 		spec.Mode, spec.NoGuard, spec.Stdin = s.mode, s.bare, proc.Stream{Pipe: true}
 		p := start(t, spec)
-		readIn(t, p.Stdout(), 5*time.Second)
+		readAll(t, p.Stdout())
 		p.Stdin().Write([]byte("go on\n"))
-		if x := waitIn(t, p, 5*time.Second); x != (proc.Exit{Code: 6}) {
+		if x := wait(t, p); x != (proc.Exit{Code: 6}) {
 			t.Errorf("%s: exit %+v", s.name, x)
 		}
 	}
@@ -180,10 +180,10 @@ func TestGroupKillLeavesASurvivor(t *testing.T) {
 		p := start(t, spec)
 		expect(t, p.Stdout(), "ready")
 		p.Kill()
-		if x := waitIn(t, p, 5*time.Second); !x.Killed {
+		if x := wait(t, p); !x.Killed {
 			t.Errorf("exit %+v", x)
 		}
-		readIn(t, p.Stdout(), time.Second)
+		readAll(t, p.Stdout())
 		left := census(p.Marker(), tok)
 		if len(left) != 1 {
 			t.Errorf("left: %q, want the sleep in its own session", left)
@@ -191,7 +191,7 @@ func TestGroupKillLeavesASurvivor(t *testing.T) {
 		if n, err := proc.Sweep(p.Marker()); n != 1 || err != nil {
 			t.Errorf("sweep: %d, %v", n, err)
 		}
-		nobodyIn(t, p.Marker(), tok, time.Second)
+		nobodyIn(t, p.Marker(), tok, patience)
 	}
 }
 
@@ -204,10 +204,10 @@ func TestGroupKillEndsTheGroup(t *testing.T) {
 			p := start(t, spec)
 			expect(t, p.Stdout(), "ready")
 			if strings.Contains(script, "wait") {
-				p.Terminate(5 * time.Second)
+				p.Terminate(2 * patience) // nobody waits for the whole of it
 			}
-			waitIn(t, p, 3*time.Second)
-			nobodyIn(t, p.Marker(), tok, time.Second)
+			wait(t, p)
+			nobodyIn(t, p.Marker(), tok, patience)
 		}
 	}
 }
@@ -216,12 +216,12 @@ func TestLingerLetsThePipelineFinish(t *testing.T) {
 	for _, s := range setups() {
 		t.Run(s.name, func(t *testing.T) {
 			spec := sh(t, `( sleep 0.3; echo late ) & exit 0`, token())
-			spec.Linger, spec.Mode, spec.NoGuard = 20*time.Second, s.mode, s.bare
+			spec.Linger, spec.Mode, spec.NoGuard = 2*patience, s.mode, s.bare // nobody waits for the whole of it
 			p := start(t, spec)
-			if x := waitIn(t, p, 10*time.Second); x != (proc.Exit{}) {
+			if x := wait(t, p); x != (proc.Exit{}) {
 				t.Errorf("exit %+v", x)
 			}
-			if got := readIn(t, p.Stdout(), time.Second); got != "late\n" {
+			if got := readAll(t, p.Stdout()); got != "late\n" {
 				t.Errorf("output %q", got)
 			}
 		})
@@ -232,7 +232,7 @@ func TestSignalIsReported(t *testing.T) {
 	for _, s := range setups() {
 		spec := sh(t, `kill -SEGV $$`, token())
 		spec.Mode, spec.NoGuard = s.mode, s.bare
-		if x := waitIn(t, start(t, spec), 5*time.Second); x != (proc.Exit{Code: -1, Signal: "SIGSEGV"}) {
+		if x := wait(t, start(t, spec)); x != (proc.Exit{Code: -1, Signal: "SIGSEGV"}) {
 			t.Errorf("%s: exit %+v", s.name, x)
 		}
 	}
@@ -248,7 +248,7 @@ func TestProgramSeesNothingInherited(t *testing.T) {
 	spec := sh(t, `env; ls /proc/self/fd | tr "\n" " "; cat /proc/self/fdinfo/1 | grep flags; tty; cat`, "x")
 	spec.Env = []string{"PATH=" + os.Getenv("PATH"), "A=b\xff", "STINT_PROC_GUARD=x", "STINT_PROC=y"}
 	p := start(t, spec)
-	got := readIn(t, p.Stdout(), 5*time.Second)
+	got := readAll(t, p.Stdout())
 	var env []string
 	for l := range strings.Lines(got) {
 		if k, _, ok := strings.Cut(l, "="); ok && k != "PWD" && k != "_" && k != "OLDPWD" && k != "SHLVL" {
@@ -320,10 +320,10 @@ func TestStartGivesUpWithItsContext(t *testing.T) {
 			}
 			continue
 		}
-		waitIn(t, p, 5*time.Second)
+		wait(t, p)
 		nobodyIn(t, p.Marker(), "", 0)
 	}
-	nobodyIn(t, "", "", time.Second)
+	nobodyIn(t, "", "", patience)
 }
 
 func TestWithoutMaybeGuardThereIsNoGuard(t *testing.T) {
@@ -332,7 +332,7 @@ func TestWithoutMaybeGuardThereIsNoGuard(t *testing.T) {
 	if p.Guard() != p.Ident() {
 		t.Error("an executable that never called MaybeGuard was started as a guard")
 	}
-	waitIn(t, p, 5*time.Second)
+	wait(t, p)
 }
 
 func TestOutputWithoutNewline(t *testing.T) {
@@ -350,7 +350,7 @@ func TestOutputWithoutNewline(t *testing.T) {
 	if got := after.TotalAlloc - before.TotalAlloc; got > 8<<20 {
 		t.Errorf("allocated %d bytes", got)
 	}
-	if x := waitIn(t, p, 5*time.Second); x != (proc.Exit{}) {
+	if x := wait(t, p); x != (proc.Exit{}) {
 		t.Errorf("exit %+v", x)
 	}
 }
@@ -365,13 +365,13 @@ func TestBlockedWriterIsReleased(t *testing.T) {
 		failed <- err
 	}()
 	p.Kill()
-	waitIn(t, p, 5*time.Second)
+	wait(t, p)
 	select {
 	case err := <-failed:
 		if err == nil {
 			t.Error("a write nobody read succeeded")
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the writer is still blocked")
 	}
 }
