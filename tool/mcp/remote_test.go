@@ -56,7 +56,7 @@ func openURL(t *testing.T, url string, change func(*mcp.Spec)) *mcp.Server {
 	if change != nil {
 		change(&spec)
 	}
-	s, err := mcp.Open(t.Context(), spec, mcp.Options{Lookup: func(string) (string, bool) { return canary, true }, StartTimeout: 20 * time.Second})
+	s, err := mcp.Open(t.Context(), spec, mcp.Options{Lookup: func(string) (string, bool) { return canary, true }, StartTimeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestRemote(t *testing.T) {
 			if !opts.Stateless { // such a server keeps nothing that a cancel could be for
 				select {
 				case <-canceled:
-				case <-time.After(20 * time.Second):
+				case <-time.After(patience):
 					t.Error("the server was not told of the cancel")
 				}
 			}
@@ -247,7 +247,7 @@ func TestRemoteRedirect(t *testing.T) {
 		if sent != "" {
 			t.Errorf("the other server got %q", sent)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Error("no redirect was followed")
 	}
 }
