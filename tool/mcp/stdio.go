@@ -281,6 +281,7 @@ func (p *program) epitaph() string {
 		}
 	case <-time.After(closeTime):
 	}
+	p.proc.CatchUp(closeTime) // its last words may not have been read yet
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if last, _ := tool.Clean(bytes.TrimSpace(p.errTail)); last != "" {
