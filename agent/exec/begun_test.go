@@ -3,10 +3,8 @@ package exec_test
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stint-dev/stint"
-	"github.com/stint-dev/stint/agent/exec"
 )
 
 // TestWhatWasToldToProceedHasBegun: a program that was told to proceed and dies, breaks
@@ -24,12 +22,12 @@ func TestWhatWasToldToProceedHasBegun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLoop(3)
-			_, err := loop(t, sh(t, told+script, func(s *exec.Spec) {
-				if name == "it takes too long" {
-					s.StepTimeout = 100 * time.Millisecond
-				}
-			}), l)
+			var err error
+			if name == "it takes too long" {
+				_, _, err = overtime(t, told+begins+script, nil)
+			} else {
+				_, err = loop(t, sh(t, told+script, nil), newLoop(3))
+			}
 			if !errors.Is(err, stint.ErrParked) {
 				t.Fatalf("the loop gave %v, and the step is in doubt", err)
 			}

@@ -17,18 +17,34 @@ import (
 	"github.com/stint-dev/stint/internal/proc"
 )
 
+// patience is how long the tests wait for what has to come. It only ends a test that
+// would hang: how long a program takes depends on what else the machine does.
+const patience = time.Minute
+
 // await polls for something that another process does.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(patience)
 	for !done() {
 		select {
 		case <-tick.C:
 		case <-deadline:
 			t.Fatalf("gave up waiting for %s", what)
 		}
+	}
+}
+
+// result waits for the error of a loop.
+func result(t *testing.T, loops <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-loops:
+		return err
+	case <-time.After(patience):
+		t.Fatal("the loop does not end")
+		panic("unreachable")
 	}
 }
 
@@ -87,34 +103,33 @@ func TestCancel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			most, lines := 5*time.Second, 3
+			lines := 3
 			if name == "after its end" {
-				most, lines = 4*time.Second, 4 // it has five seconds to exit, unless it is canceled
+				lines = 4
 			}
 			dir := t.TempDir()
 			a := sh(t, script, func(s *exec.Spec) { s.Dir = dir })
 			ctx, cancel := context.WithCancelCause(context.Background())
 			defer cancel(nil)
 			why := errors.New("the lease is lost")
-			result := make(chan error, 1)
+			loops := make(chan error, 1)
 			l, known := newLoop(3), make(chan []proc.Ident, 1)
 			l.after = func(string) { gone(t, <-known) } // before the step counts as over
 			go func() {
 				_, err := a.Loop(ctx, l)
-				result <- err
+				loops <- err
 			}()
 			family := pids(t, filepath.Join(dir, "pids"), lines)
 			known <- family
-			began := time.Now()
 			cancel(why)
-			err := <-result
-			if took := time.Since(began); took > most {
-				t.Errorf("the loop ended %v after its cancel", took)
-			}
+			err := result(t, loops)
 			gone(t, family)
 			if name == "after its end" {
 				if err != nil {
 					t.Errorf("a loop that had ended gave %v", err)
+				}
+				if said := l.log("log"); strings.Contains(said, "did not exit") { // it has five seconds for that, unless it is canceled
+					t.Errorf("the cancel was not heeded: %s", said)
 				}
 			} else if !errors.Is(err, why) {
 				t.Errorf("the loop gave %v", err)
@@ -137,22 +152,17 @@ func TestForksAway(t *testing.T) {
 			wait := `while [ "$(wc -l < pids)" -lt 3 ]; do sleep 0.01; done; cp pids known; `
 			a := sh(t, tree+wait+`read -r go < gate; `+rest, func(s *exec.Spec) { s.Dir = dir })
 			fifo(t, filepath.Join(dir, "gate"))
-			result := make(chan error, 1)
+			loops := make(chan error, 1)
 			go func() {
 				_, err := a.Loop(context.Background(), newLoop(3))
-				result <- err
+				loops <- err
 			}()
 			family := pids(t, filepath.Join(dir, "known"), 3)
 			if err := os.WriteFile(filepath.Join(dir, "gate"), []byte("go\n"), 0); err != nil {
 				t.Fatal(err)
 			}
-			select {
-			case err := <-result:
-				if (err == nil) != (name == "exits") {
-					t.Errorf("the loop gave %v", err)
-				}
-			case <-time.After(30 * time.Second):
-				t.Fatal("the loop does not end")
+			if err := result(t, loops); (err == nil) != (name == "exits") {
+				t.Errorf("the loop gave %v", err)
 			}
 			gone(t, family)
 		})
@@ -190,30 +200,53 @@ func TestDoesNotExit(t *testing.T) {
 	contains(t, "the log", l.log("log"), "did not exit within 5s of the end of its loop and was killed")
 }
 
+// begins is what an agent does when it was told to proceed with the step of overtime.
+const begins = `[ -n "$go" ] && echo > "$BEGUN"; `
+
+// overtime runs a loop whose step is to run out of its time. That counts once the agent has
+// begun: one who was not told to by then is given more. It returns how long that was.
+func overtime(t *testing.T, script string, change func(*exec.Spec)) (l *fakeLoop, limit time.Duration, err error) {
+	t.Helper()
+	for limit = 100 * time.Millisecond; limit < patience; limit *= 4 {
+		begun := filepath.Join(t.TempDir(), "begun")
+		l = newLoop(3)
+		_, err = loop(t, sh(t, script, func(s *exec.Spec) {
+			s.StepTimeout, s.Env = limit, map[string]string{"BEGUN": begun}
+			if change != nil {
+				change(s)
+			}
+		}), l)
+		if _, no := os.Stat(begun); no == nil {
+			return l, limit, err
+		}
+	}
+	t.Fatalf("it was never told to proceed: %v", err)
+	panic("unreachable")
+}
+
 func TestStepTimeout(t *testing.T) {
 	t.Parallel() // it mostly waits
-	step := `echo '{"type":"step","id":1,"name":"slow","effect":"%"}'; read -r go; `
-	short := func(s *exec.Spec) { s.StepTimeout = 300 * time.Millisecond }
+	step := `echo '{"type":"step","id":1,"name":"slow","effect":"%"}'; read -r go; ` + begins
 	t.Run("once is in doubt", func(t *testing.T) {
 		t.Parallel()
-		_, err := loop(t, sh(t, strings.ReplaceAll(step, "%", "once")+`sleep 100`, short), newLoop(3))
+		_, _, err := overtime(t, strings.ReplaceAll(step, "%", "once")+`sleep 100`, nil)
 		if !errors.Is(err, stint.ErrParked) {
 			t.Fatalf("the loop gave %v", err)
 		}
 	})
 	t.Run("read fails", func(t *testing.T) {
 		t.Parallel()
-		_, err := loop(t, sh(t, strings.ReplaceAll(step, "%", "read")+`sleep 100`, short), newLoop(3))
+		_, limit, err := overtime(t, strings.ReplaceAll(step, "%", "read")+`sleep 100`, nil)
 		if !errors.Is(err, stint.Unavailable) {
 			t.Fatalf("the loop gave %v", err)
 		}
-		contains(t, "the error", err.Error(), "while slow was under way", "no result within 300ms")
+		contains(t, "the error", err.Error(), "while slow was under way", fmt.Sprintf("no result within %v", limit))
 	})
 	t.Run("a late answer counts", func(t *testing.T) {
 		t.Parallel()
-		l := newLoop(3)
-		answer := `trap 'echo "{\"type\":\"result\",\"id\":1,\"result\":1}"; exit 0' TERM; while :; do sleep 0.05; done`
-		_, err := loop(t, sh(t, strings.ReplaceAll(step, "%", "once")+answer, short), l)
+		answer := `trap 'echo "{\"type\":\"result\",\"id\":1,\"result\":1}"; exit 0' TERM; `
+		l, _, err := overtime(t, answer+strings.ReplaceAll(step, "%", "once")+`while :; do sleep 0.05; done`,
+			func(s *exec.Spec) { s.Grace = patience }) // the answer comes at once, as far as the machine lets it
 		if string(l.journal["1"].result.Data) != "1" || err == nil {
 			t.Fatalf("the journal has %+v, the loop gave %v", l.journal, err)
 		}

@@ -53,7 +53,7 @@ func newAgent(t *testing.T, spec exec.Spec) *exec.Agent {
 // loop runs one loop and checks what holds for every one.
 func loop(t *testing.T, a *exec.Agent, l *fakeLoop) (stint.Next, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	defer cancel()
 	next, err := a.Loop(ctx, l)
 	l.finish()

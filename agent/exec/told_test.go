@@ -47,7 +47,7 @@ type told struct {
 func toldToEnd(t *testing.T, c told, protocol exec.Protocol, effect stint.Effect) {
 	t.Helper()
 	if c.grace == 0 {
-		c.grace = time.Minute
+		c.grace = patience
 	}
 	dir, l := t.TempDir(), newLoop(1)
 	script, settings := c.onTerm+`echo ready >&2; while :; do sleep 0.01; done`, func(s *exec.Spec) {

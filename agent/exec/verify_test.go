@@ -27,7 +27,7 @@ func TestVerify(t *testing.T) {
 		"gets the step":   {`read -r line; case $line in *'"name":"charge"'*'"input":{"n":7}'*'"key":"k-1"'*) ;; *) exit 3;; esac; [ "$STINT_IDEMPOTENCY_KEY" = k-1 ]`, "", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			if name == "takes too long" {
 				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
 			}
