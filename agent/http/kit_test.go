@@ -31,6 +31,10 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts in testdata anew")
 
+// patience is how long the tests wait for what has to come. It only ends a test that
+// would hang: how long something takes depends on what else the machine does.
+const patience = time.Minute
+
 const secretText = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 func secret(t *testing.T) []byte {
@@ -218,7 +222,7 @@ func serve(t *testing.T, agent func(k *talk)) *server {
 
 func newAgent(t *testing.T, s *server, change func(*agenthttp.Spec)) *agenthttp.Agent {
 	t.Helper()
-	spec := agenthttp.Spec{URL: s.URL + "/agent", Secret: secret(t), Timeout: 20 * time.Second}
+	spec := agenthttp.Spec{URL: s.URL + "/agent", Secret: secret(t), Timeout: patience}
 	if change != nil {
 		change(&spec)
 	}
@@ -266,7 +270,7 @@ func newRig(t *testing.T, a stint.Agent, change func(*engine.Agent)) *rig {
 
 func (r *rig) run() stint.Session {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(r.Context(), 3*patience)
 	defer cancel()
 	s, err := r.engine.Run(ctx, r.id)
 	if err != nil {
@@ -302,7 +306,7 @@ func (s *reads) Inbox(ctx context.Context, id stint.ID) ([]stint.Message, error)
 // inbox is read for the second time, what the first reading found was handed over.
 func (r *rig) heard() {
 	r.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(patience)
 	for tick := time.Tick(5 * time.Millisecond); r.store.n.Load() < 2; {
 		select {
 		case <-tick:
@@ -412,7 +416,7 @@ func (l *single) DoAll(ctx context.Context, steps []stint.Step, fn func(context.
 // ask runs one loop by itself.
 func ask(t *testing.T, a *agenthttp.Agent, l *single) (stint.Next, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
 	next, err := a.Loop(ctx, l)
 	if ctx.Err() != nil {
