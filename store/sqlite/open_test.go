@@ -204,7 +204,7 @@ func TestClosed(t *testing.T) {
 	select {
 	case _, open := <-s.Changed(t.Context()):
 		equal(t, "open", open, false)
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("a watcher of a closed store waits")
 	}
 }
