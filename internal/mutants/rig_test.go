@@ -261,7 +261,7 @@ func (r *rig) green(ctx context.Context, all []mutant, pkg string) error {
 		return err
 	}
 	names := namedTests(all, pkg)
-	o, err := r.run(ctx, pkg, "^("+strings.Join(names, "|")+")$", 4*patience)
+	o, err := r.run(ctx, pkg, "^("+strings.Join(names, "|")+")$", 10*patience)
 	switch {
 	case err != nil:
 	case !o.pass:

@@ -36,7 +36,7 @@ func manager(t *testing.T) *net.UnixConn {
 // told is the next thing that a service manager was told.
 func told(t *testing.T, c *net.UnixConn) string {
 	t.Helper()
-	if err := c.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	b := make([]byte, 1000)

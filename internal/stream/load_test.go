@@ -264,7 +264,7 @@ func (c *crowd) leave(before use) (after use) {
 		_ = conn.Close()
 	}
 	c.conns, c.bodies = nil, nil
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		if usage().goroutines <= before.goroutines+10 {
 			break
 		}

@@ -52,7 +52,7 @@ func TestMutants(t *testing.T) {
 			for part := range strings.SplitSeq(path, "/") {
 				pattern = append(pattern, "^"+regexp.QuoteMeta(part)+"$")
 			}
-			cmd := exec.Command(os.Args[0], "-test.run", strings.Join(pattern, "/"), "-test.timeout", "60s")
+			cmd := exec.Command(os.Args[0], "-test.run", strings.Join(pattern, "/"), "-test.timeout", "10m")
 			cmd.Env = append(os.Environ(), mutantVariable+"="+m.name)
 			out, err := cmd.CombinedOutput()
 			if err == nil {
