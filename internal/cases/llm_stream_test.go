@@ -47,7 +47,7 @@ func TestF01CancelDuringTheWait(t *testing.T) {
 				begun := time.Now()
 				s.gives(-1, order, "@last")
 				u.ends(-1)
-				if took := time.Since(begun); took > 10*time.Second {
+				if took := time.Since(begun); took > patience { // well before the provider may be asked again
 					t.Errorf("it ended %v after the order", took)
 				}
 				s.is(s.only(), status)
@@ -116,12 +116,19 @@ func TestF03StreamEndsEarly(t *testing.T) {
 // time is up; it never completes.
 func TestF03NeverWhole(t *testing.T) {
 	inFormats(t, func(t *testing.T, api string) {
-		s := llm(t, api, steps(t, `{"steps":[{"text":"I will now create the fi","cut":true}],"after":"repeat_last"}`), agent{})
-		s.gives(7, "run", "case", "-p", "Go.", "--deadline", "5s")
-		v := s.only()
-		s.is(v, "stopped", "deadline")
-		if n := len(s.srv.Requests()); v.Result != nil || n < 2 || n > 6 {
-			t.Errorf("after %d requests the result is %v", n, v.Result)
+		for deadline := 5 * time.Second; ; deadline *= 4 {
+			s := llm(t, api, steps(t, `{"steps":[{"text":"I will now create the fi","cut":true}],"after":"repeat_last"}`), agent{})
+			s.gives(7, "run", "case", "-p", "Go.", "--deadline", deadline.String())
+			v := s.only()
+			s.is(v, "stopped", "deadline")
+			n := len(s.srv.Requests())
+			if n < 2 && deadline < patience { // the machine did not come to the second in that time
+				continue
+			}
+			if most := 6 + 2*int(deadline/(20*time.Second)); v.Result != nil || n < 2 || n > most {
+				t.Errorf("after %d requests the result is %v", n, v.Result)
+			}
+			return
 		}
 	}, "messages", "chat")
 }
