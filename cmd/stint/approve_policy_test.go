@@ -293,7 +293,7 @@ func TestPolicyOverAServer(t *testing.T) {
 	if strings.Count(list, "asked for by human:operator") != 2 {
 		t.Errorf("the questions are\n%s", list)
 	}
-	as(access.Viewer).says(exitOK, "", "wait", "a-1", "--timeout", "20s")
+	as(access.Viewer).says(exitOK, "", "wait", "a-1", "--timeout", "1m")
 	open := d.asked() // oldest first: those of the models, and the orders in the order that they were given
 	if len(open) != 4 {
 		t.Fatalf("%q are asked", open)
@@ -301,16 +301,16 @@ func TestPolicyOverAServer(t *testing.T) {
 	as(access.Operator).says(exitDenied, "", "approve", open[3])
 	as(access.Approver).says(exitOK, "approved", "approve", open[3])
 	as(access.Approver).says(exitOK, "approved", "approve", open[2])
-	as(access.Viewer).says(exitOK, "completed", "wait", "twig", "--timeout", "20s")
+	as(access.Viewer).says(exitOK, "completed", "wait", "twig", "--timeout", "1m")
 	as(access.Viewer).says(exitOK, "rolled back to loop 1", "show", "a-1")
 	as(access.Approver).says(exitOK, "approved", "approve", "pay-1", "--grant", "agent", "--when", "args.amount < 9")
 	as(access.Viewer).says(exitOK, "args.amount < 9", "approvals", "grants")
 	as(access.Approver).says(exitOK, "denied", "deny", "pay-2", "--branch-with", "yes")
-	as(access.Viewer).says(exitOK, "completed", "wait", "pay-1", "--timeout", "20s")
-	as(access.Viewer).says(exitOK, "completed", "wait", "pay-2", "--timeout", "20s")
-	as(access.Viewer).says(exitOK, "completed", "wait", "pay-2.1-2-1-1", "--timeout", "20s")
+	as(access.Viewer).says(exitOK, "completed", "wait", "pay-1", "--timeout", "1m")
+	as(access.Viewer).says(exitOK, "completed", "wait", "pay-2", "--timeout", "1m")
+	as(access.Viewer).says(exitOK, "completed", "wait", "pay-2.1-2-1-1", "--timeout", "1m")
 	as(access.Operator).says(exitOK, "", "start", "pay", "-p", "go", "--name", "pay-3")
-	as(access.Viewer).says(exitOK, "completed", "wait", "pay-3", "--timeout", "20s") // it was granted
+	as(access.Viewer).says(exitOK, "completed", "wait", "pay-3", "--timeout", "1m") // it was granted
 	r.ends()
 	if paid, _ := d.read("paid"); strings.Count(paid, "\n") != 3 {
 		t.Errorf("paid was\n%s", paid)

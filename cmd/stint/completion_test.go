@@ -19,7 +19,7 @@ func (d *desk) offers(args ...string) []string {
 // offers nothing, and a person would press the key again.
 func (d *desk) offersAll(want int, args ...string) (got []string) {
 	d.t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		if got = d.offers(args...); len(got) == want || time.Now().After(end) {
 			return got
 		}

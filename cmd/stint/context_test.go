@@ -194,7 +194,7 @@ func TestOrdersToAServer(t *testing.T) {
 	if !strings.Contains(first, "a runner of the server takes it up") || strings.Contains(first+again, "--run") {
 		t.Errorf("%s%s", first, again)
 	}
-	f.says(exitOK, "completed", "wait", "far-1", "--timeout", "20s")
+	f.says(exitOK, "completed", "wait", "far-1", "--timeout", "1m")
 	f.says(exitNotFound, "nobody", "start", "nobody")
 	f.says(exitInvalid, "--loops", "start", "hello", "--loops", "-1")
 

@@ -56,7 +56,7 @@ func (d *desk) held(name string) {
 			d.t.Error(err)
 		}
 	})
-	d.ok("wait", name, "--for", "loop=1", "--timeout", "20s")
+	d.ok("wait", name, "--for", "loop=1", "--timeout", "1m")
 }
 
 // An order says what it led to, and what is to be done next.

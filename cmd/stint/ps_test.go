@@ -145,12 +145,21 @@ func (b *buffer) String() string {
 // until waits until the buffer holds text.
 func (b *buffer) until(t *testing.T, text string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(b.String(), text); {
-		if time.Now().After(end) {
-			t.Fatalf("%q does not come:\n%s", text, b.String())
-		}
-		<-time.After(5 * time.Millisecond)
+	if !holds(b, text, time.After(time.Minute)) {
+		t.Fatalf("%q does not come:\n%s", text, b.String())
 	}
+}
+
+// holds reports whether the buffer gets to hold text before over.
+func holds[T any](b *buffer, text string, over <-chan T) bool {
+	for !strings.Contains(b.String(), text) {
+		select {
+		case <-over:
+			return strings.Contains(b.String(), text)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return true
 }
 
 // The agents of these tests.

@@ -46,7 +46,7 @@ func (r *runs) ends() {
 // has waits until a command prints what it is to.
 func (d *desk) has(want string, args ...string) string {
 	d.t.Helper()
-	until := time.Now().Add(20 * time.Second)
+	until := time.Now().Add(time.Minute)
 	for {
 		out := d.ok(args...)
 		if strings.Contains(out, want) {

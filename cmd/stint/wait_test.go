@@ -43,8 +43,8 @@ func TestWait(t *testing.T) {
 		{"wait pay-1", exitWaits, "waiting:doubt"},
 		{"wait pay-1 --for waiting", exitWaits, "waiting:doubt"},
 		{"wait chat-1", exitWaits, "what next?"},
-		{"wait slow-1 --for loop=1 --timeout 20s", exitOK, "slow-1"},
-		{"wait slow-1 --for running --timeout 20s", exitOK, "running"},
+		{"wait slow-1 --for loop=1 --timeout 1m", exitOK, "slow-1"},
+		{"wait slow-1 --for running --timeout 1m", exitOK, "running"},
 		{"wait slow-1 --timeout 150ms", exitTimeout, "running"},
 		{"wait slow-1 --for loop=2 --timeout 1ms", exitTimeout, "running"},
 		{"wait done-1 --json", exitOK, `"status":"completed"`},
@@ -54,7 +54,7 @@ func TestWait(t *testing.T) {
 		if code != c.code || !strings.Contains(out, c.out) || strings.Count(out, "\n") != 1 {
 			t.Errorf("stint %s: exit status %d, want %d with %q\n%s%s", c.args, code, c.code, c.out, out, talk)
 		}
-		if took := time.Since(begun); took > 15*time.Second {
+		if took := time.Since(begun); took > time.Minute {
 			t.Errorf("stint %s took %v", c.args, took)
 		}
 	}
@@ -63,7 +63,7 @@ func TestWait(t *testing.T) {
 	}
 	var out, talk buffer
 	code := make(chan int)
-	go func() { code <- d.stintTo(t.Context(), &out, &talk, "wait", "slow-1", "--timeout", "20s") }()
+	go func() { code <- d.stintTo(t.Context(), &out, &talk, "wait", "slow-1", "--timeout", "1m") }()
 	close(goOn)
 	if got := <-code; got != exitOK || !strings.Contains(out.String(), "slow-1") {
 		t.Errorf("exit status %d\n%s%s", got, out.String(), talk.String())
