@@ -7,7 +7,6 @@ import (
 	"errors"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -57,12 +56,7 @@ func newDesk(t *testing.T) *desk {
 // short is the short id of a session.
 func (d *desk) short(name string) string {
 	d.t.Helper()
-	out := d.ok("ps", "-a", "-o", "json")
-	m := regexp.MustCompile(`"short":"(\w+)"`).FindStringSubmatch(out)
-	if m == nil || !strings.Contains(out, name) {
-		d.t.Fatalf("there is no %s: %s", name, out)
-	}
-	return m[1]
+	return strings.TrimSpace(d.ok("show", name, "--field", "short"))
 }
 
 func (d *desk) path() string { return filepath.Join(d.dir, "stint.db") }
