@@ -277,14 +277,19 @@ func (a *app) driveThere(ctx context.Context, s *site, row *stint.Row, quiet boo
 }
 
 // follow waits for a session that a server took up first, until it is over or waits for
-// more than time, as if it were driven here. It fails with why where nobody drives it.
+// more than time, as if it were driven here. It fails with why where no server did: what
+// somebody else runs is theirs.
 func (f *foreground) follow(ctx context.Context, why error) (stint.Session, error) {
-	row, err := f.site.store.Session(ctx, f.id)
-	if err == nil && !row.Live && !over(&row.Session) {
-		err = why
+	server, err := f.site.holder(ctx)
+	if err != nil {
+		return stint.Session{}, err
 	}
+	row, err := f.site.store.Session(ctx, f.id)
 	if err != nil {
 		return row.Session, err
+	}
+	if its := row.Live && row.Lease.Holder == server || !row.Live && over(&row.Session); server == "" || !its {
+		return row.Session, why
 	}
 	f.elsewhere.Store(true)
 	if !over(&row.Session) {

@@ -184,12 +184,21 @@ func (s *site) served(ctx context.Context) (bool, error) {
 	if s.server != nil {
 		return true, nil
 	}
+	holder, err := s.holder(ctx)
+	return holder != "", err
+}
+
+// holder is the name that the server on the store holds its sessions by; empty: none runs.
+func (s *site) holder(ctx context.Context) (string, error) {
 	id, err := engine.FindSystemJournal(ctx, s.store)
 	if err != nil || id.IsZero() {
-		return false, err
+		return "", err
 	}
 	row, err := s.store.Session(ctx, id)
-	return row.Live, err
+	if err != nil || !row.Live {
+		return "", err
+	}
+	return row.Lease.Holder, nil
 }
 
 // noteUnserved tells people that there is no server, and what that means for what they
