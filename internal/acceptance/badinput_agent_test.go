@@ -17,9 +17,10 @@ import (
 // word by which its processes can be found.
 type evil struct {
 	script string
-	code   int    // of stint run
-	status string // of the session
-	why    string // in its reason, or in what it waits for
+	code   int           // of stint run
+	status string        // of the session
+	why    string        // in its reason, or in what it waits for
+	within time.Duration // 0: ten seconds
 }
 
 const (
@@ -46,11 +47,11 @@ func evils() map[string]evil {
 		"ignores-term":       {script: `trap '' TERM INT HUP; while :; do sleep 9MARK; done`, code: 7, status: "stopped", why: "deadline"},
 		"closes-stdout":      {script: `exec >&-; ` + linger, code: 7, status: "failed", why: "closed its standard output"},
 		"closes-all":         {script: `exec >&- 2>&- <&-; ` + linger, code: 7, status: "failed", why: "closed its standard output"},
-		"stays-after-end":    {script: over + linger, status: "completed"},
-		"forks-away":         {script: `(setsid sh -c '(sleep 9MARK &) & sleep 9MARK' &) ; ` + over, status: "completed"},
-		"forks-away-quietly": {script: `(setsid sh -c 'exec >/dev/null 2>&1 </dev/null; (sleep 9MARK &)' &); ` + over, status: "completed"},
-		"forks-and-fails":    {script: `(setsid sh -c 'trap "" TERM; (sleep 9MARK &) & sleep 9MARK' &) ; exit 1`, code: 7, status: "failed", why: "exited with 1"},
-		"many-children":      {script: `i=0; while [ $i -lt 100 ]; do setsid sleep 9MARK & i=$((i+1)); done; ` + over, status: "completed"},
+		"stays-after-end":    {script: over + linger, status: "completed", within: 15 * time.Second},
+		"forks-away":         {script: `(setsid sh -c '(sleep 9MARK &) & sleep 9MARK' &) ; ` + over, status: "completed", within: 15 * time.Second},
+		"forks-away-quietly": {script: `(setsid sh -c 'exec >/dev/null 2>&1 </dev/null; (sleep 9MARK &)' &); ` + over, status: "completed", within: 15 * time.Second},
+		"forks-and-fails":    {script: `(setsid sh -c 'trap "" TERM; (sleep 9MARK &) & sleep 9MARK' &) ; exit 1`, code: 7, status: "failed", why: "exited with 1", within: 15 * time.Second},
+		"many-children":      {script: `i=0; while [ $i -lt 100 ]; do setsid sleep 9MARK & i=$((i+1)); done; ` + over, status: "completed", within: 15 * time.Second},
 		"duplicate-keys":     {script: `echo '{"type":"end","outcome":"complete","outcome":"fail"}'`, code: 7, status: "failed", why: "in this object twice"},
 		"half-a-surrogate":   {script: `printf '{"type":"state","replace":"\\ud800"}\n'`, code: 7, status: "failed", why: "surrogate"},
 		"not-utf8":           {script: `printf '{"type":"log","text":"\377"}\n'`, code: 7, status: "failed", why: "UTF-8"},
@@ -71,9 +72,12 @@ func TestEvilAgents(t *testing.T) {
 			t.Parallel()
 			mark := mark(t)
 			s := scripted(t, map[string]string{name: settings[name] + " | " + strings.ReplaceAll(e.script, "MARK", mark)})
+			if e.within == 0 {
+				e.within = 10 * time.Second
+			}
 			r := s.run("run", name)
-			if r.code != e.code || r.took > patience || driving(r.out+r.talk) != "" {
-				t.Errorf("want exit status %d: %s", e.code, r)
+			if r.code != e.code || r.took > e.within || driving(r.out+r.talk) != "" {
+				t.Errorf("want exit status %d within %v: %s", e.code, e.within, r)
 			}
 			v := s.list()[0]
 			why := v.Reason
@@ -127,7 +131,7 @@ func TestKillTheUnwilling(t *testing.T) {
 	if r := s.run("kill", "@last", "--reason", "enough"); r.code != 0 {
 		t.Errorf("%s", r)
 	}
-	if r := p.wait(patience); r.code != 7 {
+	if r := p.wait(10 * time.Second); r.code != 7 {
 		t.Errorf("%s", r)
 	}
 	if v := s.list()[0]; v.Status != "canceled" || !strings.Contains(v.Reason, "enough") {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // recorder is a tool that notes the arguments which it gets.
@@ -223,7 +224,7 @@ func TestBadAnswers(t *testing.T) {
 			s := played(t, settings, c.steps)
 			s.file("rec.sh", "echo call >> effects\n")
 			r := s.run("run", "a", "-p", "x")
-			if r.code != c.code || driving(r.out+r.talk) != "" || r.took > patience {
+			if r.code != c.code || driving(r.out+r.talk) != "" || r.took > 20*time.Second {
 				t.Errorf("want exit status %d: %s", c.code, r)
 			}
 			v := s.show("@last")
@@ -298,9 +299,10 @@ func TestBadOutputOfTools(t *testing.T) {
 		want   string // in what the step gave
 		effect string // of the tool; empty: read
 		doubt  bool
+		within time.Duration
 	}{
-		"no newline":       {script: fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", mib<<20), want: "xxx"},
-		"lines":            {script: fmt.Sprintf("yes 0123456789 | head -c %d", mib<<20), want: "0123456789"},
+		"no newline":       {script: fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", mib<<20), want: "xxx", within: time.Minute},
+		"lines":            {script: fmt.Sprintf("yes 0123456789 | head -c %d", mib<<20), want: "0123456789", within: time.Minute},
 		"binary":           {script: `printf 'a\000b\001\377\376c'`, want: "a\ufffdb"},
 		"colours":          {script: `printf '\033]0;pwned\007\033[2J\033]52;c;eA==\007\033]8;;http://x\033\\x'`, want: "pwned"},
 		"directions":       {script: `printf '\342\200\256abc'`, want: "abc"},
@@ -313,11 +315,11 @@ func TestBadOutputOfTools(t *testing.T) {
 		"only errors":      {script: `echo oops >&2`},
 		"fails":            {script: `echo so; echo oops >&2; exit 3`, want: "3"},
 		"a signal":         {script: `kill -SEGV $$`, want: "SEGV"},
-		"a grandchild":     {script: `echo so; sleep 9MARK & exit 0`, want: "so"},
-		"sent away":        {script: `echo so; setsid sh -c 'trap "" TERM; sleep 9MARK' & exit 0`, want: "so"},
-		"closes and stays": {script: `exec >&- 2>&-; exec sleep 9MARK`, want: "no result within 1s"},
-		"deaf":             {script: `trap '' TERM INT HUP; echo so; while :; do sleep 9MARK; done`, want: "no result within 1s"},
-		"deaf, once":       {script: `trap '' TERM INT HUP; echo so; while :; do sleep 9MARK; done`, effect: "once", doubt: true},
+		"a grandchild":     {script: `echo so; sleep 9MARK & exit 0`, want: "so", within: 20 * time.Second},
+		"sent away":        {script: `echo so; setsid sh -c 'trap "" TERM; sleep 9MARK' & exit 0`, want: "so", within: 20 * time.Second},
+		"closes and stays": {script: `exec >&- 2>&-; exec sleep 9MARK`, want: "no result within 1s", within: 20 * time.Second},
+		"deaf":             {script: `trap '' TERM INT HUP; echo so; while :; do sleep 9MARK; done`, want: "no result within 1s", within: 20 * time.Second},
+		"deaf, once":       {script: `trap '' TERM INT HUP; echo so; while :; do sleep 9MARK; done`, effect: "once", doubt: true, within: 20 * time.Second},
 		"reads nothing":    {script: `exec 0<&-; echo so`, want: "so"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -327,14 +329,13 @@ func TestBadOutputOfTools(t *testing.T) {
 			if effect == "" {
 				effect = "read"
 			}
-			timeout := "1m" // of a tool that ends by itself; how soon is the machine's affair
-			if c.doubt || strings.Contains(c.want, "no result within 1s") {
-				timeout = "1s"
+			s := played(t, "retry: {attempts: 1}\ntools:\n  - exec: {name: bad, command: [sh, bad.sh], effect: "+effect+", timeout: 1s, grace: 1s}\n", calls("bad", `{"a":"b"}`))
+			if c.within > 30*time.Second {
+				s.file("stint.yaml", strings.Replace(s.yaml(), "timeout: 1s", "timeout: 50s", 1))
 			}
-			s := played(t, "retry: {attempts: 1}\ntools:\n  - exec: {name: bad, command: [sh, bad.sh], effect: "+effect+", timeout: "+timeout+", grace: 1s}\n", calls("bad", `{"a":"b"}`))
 			s.file("bad.sh", strings.ReplaceAll(c.script, "MARK", mark)+"\n")
 			r := s.run("run", "a", "-p", "x")
-			if driving(r.out+r.talk) != "" || r.took > patience {
+			if driving(r.out+r.talk) != "" || r.took > max(c.within, 10*time.Second) {
 				t.Errorf("%s: %s", driving(r.out+r.talk), r)
 			}
 			v := s.show("@last")
@@ -356,4 +357,13 @@ func TestBadOutputOfTools(t *testing.T) {
 			s.sound(newAcks())
 		})
 	}
+}
+
+// yaml is the site's stint.yaml.
+func (s *site) yaml() string {
+	b, err := os.ReadFile(s.path("stint.yaml"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(b)
 }

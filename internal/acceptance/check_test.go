@@ -103,7 +103,7 @@ func (s *site) sound(a *acks) []session {
 func (s *site) still() (all []session) {
 	s.t.Helper()
 	runs := func(v session) bool { return v.Status == "running" || v.Lease != nil && v.Lease.Live }
-	if !soon(patience, func() bool {
+	if !soon(2*time.Second, func() bool {
 		all = s.list()
 		return !slices.ContainsFunc(all, runs)
 	}) {

@@ -143,7 +143,7 @@ func asRoot(t *testing.T) bool {
 
 // patience is how long a test waits for what takes no time to speak of: the
 // machine may be busy with something else.
-const patience = time.Minute
+const patience = 30 * time.Second
 
 // eventually waits until ok is true.
 func eventually(t *testing.T, what string, within time.Duration, ok func() bool) {

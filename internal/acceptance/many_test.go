@@ -41,9 +41,8 @@ func (s *site) together(n int) {
 }
 
 // promptly is how soon an order from another process acts. A tenth of a second is
-// what is meant; the rest is for the machine, which has other things to do. What has to
-// wait for the next beat of a lease, or for another to give up, takes ten seconds or more.
-const promptly = 8 * time.Second
+// what is meant; the rest is for the machine, which has other things to do.
+const promptly = 2 * time.Second
 
 // TestControlFromOutside looks at a session and orders it about from other processes
 // while one drives it in the foreground.

@@ -208,7 +208,7 @@ func (p *proc) kill() { _ = p.cmd.Process.Kill() }
 // run runs stint with args to its end.
 func (s *site) run(args ...string) result {
 	s.t.Helper()
-	return s.start(s.command(bin.stint, args...)).wait(3 * patience)
+	return s.start(s.command(bin.stint, args...)).wait(2 * time.Minute)
 }
 
 // must is run for what has to work.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // traced is the command stint with args under strace(1), which does to it what
@@ -159,7 +160,7 @@ func TestFailedFlushUnderASession(t *testing.T) {
 			eventually(t, "it is under way", patience, func() bool { return exists(s.path("held")) || strings.Count(p.out.String(), "loop.completed") > 2 })
 			tracer := s.failFlushes(p)
 			s.write("release", "")
-			r := p.wait(patience)
+			r := p.wait(15 * time.Second)
 			tracer.wait(patience)
 			if r.code != 11 || !strings.Contains(r.talk, "the disk failed to keep what was written") {
 				t.Errorf("%s", r)
