@@ -139,8 +139,12 @@ func TestNoneCanceled(t *testing.T) {
 		loops <- err
 	}()
 	family := pids(t, filepath.Join(dir, "pids"), 3)
+	began := time.Now()
 	cancel(errors.New("stopped by ana"))
 	err := result(t, loops)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("the program was gone after %v", took)
+	}
 	gone(t, family)
 	if !errors.Is(err, stint.ErrParked) || len(l.journal) != 0 {
 		t.Errorf("a killed program is not in doubt: %v, %+v", err, l.journal)

@@ -103,9 +103,9 @@ func TestCancel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lines := 3
+			most, lines := 5*time.Second, 3
 			if name == "after its end" {
-				lines = 4
+				most, lines = 4*time.Second, 4 // it has five seconds to exit, unless it is canceled
 			}
 			dir := t.TempDir()
 			a := sh(t, script, func(s *exec.Spec) { s.Dir = dir })
@@ -121,8 +121,12 @@ func TestCancel(t *testing.T) {
 			}()
 			family := pids(t, filepath.Join(dir, "pids"), lines)
 			known <- family
+			began := time.Now()
 			cancel(why)
 			err := result(t, loops)
+			if took := time.Since(began); took > most {
+				t.Errorf("the loop ended %v after its cancel", took)
+			}
 			gone(t, family)
 			if name == "after its end" {
 				if err != nil {

@@ -47,7 +47,7 @@ func TestF01CancelDuringTheWait(t *testing.T) {
 				begun := time.Now()
 				s.gives(-1, order, "@last")
 				u.ends(-1)
-				if took := time.Since(begun); took > patience { // well before the provider may be asked again
+				if took := time.Since(begun); took > 10*time.Second {
 					t.Errorf("it ended %v after the order", took)
 				}
 				s.is(s.only(), status)

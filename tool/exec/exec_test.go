@@ -418,7 +418,7 @@ wait`)
 		if err == nil {
 			t.Error("it ended well")
 		}
-	case <-time.After(timeout + patience):
+	case <-time.After(max(7*time.Second, timeout+5*time.Second)):
 		t.Fatal("it does not end")
 	}
 	for _, id := range family {
